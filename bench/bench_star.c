@@ -1,22 +1,25 @@
 /*
  * bench_star.c -- a star step over net.h, against Open MPI and against memory.
  *
- *   muster-bench-star [--workers 10] [--large] [--key-file FILE]
+ *   muster-bench-star [--workers 10] [--sizes 1e5,1e6] [--key-file FILE]
  *                     [--engine sock|ucx] [--json]
  *
- * Rows, for 1e5 and 1e6 floats, with --large for 1e7:
+ * Rows, for each of --sizes (of 1e4 to 1e7 floats; --large is --sizes 1e7):
  *   star_1e5             Unix sockets, shared payloads, against Open MPI's TCP
  *   star_1e5_vs_shm      the same, against Open MPI's shared memory
  *   star_1e5_vs_memory   the same, against the time that memory alone needs
  *   star_1e5_sum         of it, from the last answer to the next model: the
  *                        coordinator's own time, against memory
  *   star_tcp_1e5         TCP on the loopback, against Open MPI's TCP
+ *   star_tcp_1e5_rate    the rates of both, in GB of payload a second
  *   star_tls_1e5         with a key: the same through TLS, against plain TCP
- *   star_tls_1e5_rate    and the rates of both, in GB of payload a second
+ *   star_tls_1e5_rate    and the rates of both
  *   star_tls_1e5_crowd   while 2,000 strangers call, against star_tls
  *   star_ucx_1e5         --engine ucx: TCP by UCX, against Open MPI's TCP
  *   star_ucx_1e5_rate    and the rates of UCX and our TCP
- * A value is the median time of a step in ms: the median over BLOCKS blocks in
+ * and without --json a table of the rates over TCP: both engines, sock with a
+ * key, Open MPI.
+ * A value is the median time of a step in ms: the median over three blocks in
  * which all variants take turns, so that what else the machine does meets them
  * alike. Workers are forked processes; star_work.h is the work. Open MPI runs
  * muster-bench-star-mpi, which lies beside this program, if there is an mpirun.
@@ -40,36 +43,16 @@
 #include "net/net.h"
 #include "star_crowd.h"
 #include "star_memory.h"
+#include "star_mpi.h"
+#include "star_report.h"
 #include "star_work.h"
 
-#define BLOCKS      3
 #define WORKERS_MAX 64
-#define PATH_BYTES  1024
 #define CROWD       2000
-
-typedef enum variant {
-    OURS_UNIX,
-    OURS_TCP,
-    OURS_TLS,
-    OURS_CROWD, // OURS_TLS, and strangers that call
-    OURS_UCX,
-    MPI_TCP,
-    MPI_SHM,
-    VARIANTS
-} variant;
-
-typedef struct results {
-    size_t first; // sizes first..end-1 are measured
-    size_t end;
-    bool with_ucx;
-    double median_ms[VARIANTS][STAR_SIZES][BLOCKS];
-    double sum_ms[VARIANTS][STAR_SIZES][BLOCKS];
-    double rate[STAR_SIZES][BLOCKS]; // of memory, bytes a second
-} results;
 
 /* How coordinator and workers are connected. */
 typedef struct way {
-    variant which;
+    star_variant which;
     const char *listen_at;
     const muster_run_key *key; // of TCP connections; NULL: none
     const char *engine;
@@ -313,11 +296,12 @@ static void hub_stop(hub *self)
     muster_threads_free(self->pool);
 }
 
-static void run_ours(int workers, const way *by, results *out, int block)
+static void run_ours(const way *by, star_results *out, int block)
 {
     static const muster_net_callbacks callbacks = {hub_up, hub_message,
                                                    hub_down, NULL};
     static hub self;
+    int workers = out->workers;
     self = (hub){.workers = workers};
     char address[MUSTER_NET_ADDRESS_MAX];
     muster_error error = {0};
@@ -347,9 +331,11 @@ static void run_ours(int workers, const way *by, results *out, int block)
         by->which == OURS_CROWD ? star_crowd_start(address, CROWD) : 0;
     ready = ready && (crowd > 0 || by->which != OURS_CROWD);
     hub_start(&self);
-    for (size_t i = out->first; ready && i < out->end; i++) {
-        hub_measure(&self, i, &out->median_ms[by->which][i][block],
-                    &out->sum_ms[by->which][i][block]);
+    for (size_t i = 0; ready && i < STAR_SIZES; i++) {
+        if (star_has(out->sizes, i)) {
+            hub_measure(&self, i, &out->median_ms[by->which][i][block],
+                        &out->sum_ms[by->which][i][block]);
+        }
     }
     hub_stop(&self);
     star_crowd_stop(crowd);
@@ -359,264 +345,110 @@ static void run_ours(int workers, const way *by, results *out, int block)
     }
 }
 
-/* Open MPI ---------------------------------------------------------------- */
-
-/* The MPI program beside this one; false when it is not there. */
-static bool find_peer(char *path)
-{
-    ssize_t length = readlink("/proc/self/exe", path, PATH_BYTES - 1);
-    if (length <= 0) {
-        return false;
-    }
-    path[length] = '\0';
-    char *slash = strrchr(path, '/');
-    if (slash == NULL || (size_t)(slash - path) + 32 > PATH_BYTES) {
-        return false;
-    }
-    snprintf(slash, 32, "/muster-bench-star-mpi");
-    return access(path, X_OK) == 0;
-}
-
-static _Noreturn void exec_mpirun(const char *path, int workers,
-                                  const char *btl, bool large, int out)
-{
-    char ranks[16];
-    snprintf(ranks, sizeof(ranks), "%d", workers + 1);
-    dup2(out, STDOUT_FILENO);
-    execlp("mpirun", "mpirun", "--allow-run-as-root", "--oversubscribe",
-           "--timeout", "60", "-np", ranks, "--mca", "pml", "ob1", "--mca",
-           "btl", btl, "--mca", "btl_tcp_if_include", "lo", "--mca",
-           "mpi_yield_when_idle", "1", path, large ? "--large" : NULL,
-           (char *)NULL);
-    _exit(127);
-}
-
-/* Start mpirun and read its lines; what it does not say stays NAN. */
-static void run_mpi(const char *path, int workers, const char *btl,
-                    results *out, variant which, int block)
-{
-    int ends[2];
-    if (pipe(ends) != 0) {
-        return;
-    }
-    pid_t child = fork();
-    if (child == 0) {
-        close(ends[0]);
-        exec_mpirun(path, workers, btl, out->first == STAR_LARGE, ends[1]);
-    }
-    close(ends[1]);
-    FILE *lines = fdopen(ends[0], "r");
-    char line[256];
-    while (lines != NULL && fgets(line, sizeof(line), lines) != NULL) {
-        char *end = NULL;
-        if (strncmp(line, "star ", 5) != 0) {
-            continue;
-        }
-        size_t count = strtoul(line + 5, &end, 10);
-        (void)strtod(end, &end); // the best
-        double median = strtod(end, &end);
-        for (size_t i = 0; i < STAR_SIZES; i++) {
-            if (star_counts[i] == count && median > 0) {
-                out->median_ms[which][i][block] = median;
-            }
-        }
-    }
-    if (lines != NULL) {
-        fclose(lines);
-    }
-    if (child > 0) {
-        waitpid(child, NULL, 0);
-    }
-}
-
-/* memory ------------------------------------------------------------------ */
-
-/* Every worker reads the model and writes its answer. */
-static double workers_limit_ms(size_t count, int workers, double rate)
-{
-    return 4.0 * (double)count * 2.0 * workers / rate * 1e3;
-}
-
-/* The coordinator reads each answer and writes the model. */
-static double sum_limit_ms(size_t count, int workers, double rate)
-{
-    return 4.0 * (double)count * (workers + 1.0) / rate * 1e3;
-}
-
 /* the program ------------------------------------------------------------- */
 
-static bool is_asked(variant which, const void *key, const results *out)
+static bool is_asked(star_variant which, const star_results *out)
 {
     bool is_keyed = which == OURS_TLS || which == OURS_CROWD;
-    return (!is_keyed || key != NULL) && (which != OURS_UCX || out->with_ucx);
+    return (!is_keyed || out->with_key) && (which != OURS_UCX || out->with_ucx);
 }
 
-static void measure(int workers, const muster_run_key *key, results *out)
+/* All variants in turn. */
+static void measure_block(const char *sizes, const muster_run_key *key,
+                          star_results *out, int block)
 {
     static const char *const loopback = "tcp:127.0.0.1:0";
-    char path[PATH_BYTES];
     char name[MUSTER_NET_ADDRESS_MAX];
-    double *steps = &out->median_ms[0][0][0];
-    double *sums = &out->sum_ms[0][0][0];
-    for (size_t i = 0; i < VARIANTS * STAR_SIZES * BLOCKS; i++) {
-        steps[i] = NAN;
-        sums[i] = NAN;
+    snprintf(name, sizeof(name), "unix:@muster-bench-star-%d-%d", (int)getpid(),
+             block);
+    const way ways[] = {{OURS_UNIX, name, NULL, NULL},
+                        {OURS_TCP, loopback, NULL, NULL},
+                        {OURS_TLS, loopback, key, NULL},
+                        {OURS_CROWD, loopback, key, NULL},
+                        {OURS_UCX, loopback, NULL, "ucx"}};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        if (is_asked(ways[i].which, out)) {
+            run_ours(&ways[i], out, block);
+        }
     }
-    bool with_mpi = find_peer(path);
-    for (int block = 0; block < BLOCKS; block++) {
-        snprintf(name, sizeof(name), "unix:@muster-bench-star-%d-%d",
-                 (int)getpid(), block);
-        const way ways[] = {{OURS_UNIX, name, NULL, NULL},
-                            {OURS_TCP, loopback, NULL, NULL},
-                            {OURS_TLS, loopback, key, NULL},
-                            {OURS_CROWD, loopback, key, NULL},
-                            {OURS_UCX, loopback, NULL, "ucx"}};
-        for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-            if (is_asked(ways[i].which, key, out)) {
-                run_ours(workers, &ways[i], out, block);
-            }
-        }
-        if (with_mpi) {
-            run_mpi(path, workers, "tcp,self", out, MPI_TCP, block);
-            run_mpi(path, workers, "vader,self", out, MPI_SHM, block);
-        }
-        for (size_t i = out->first; i < out->end; i++) {
+    star_mpi_run(sizes, out, block);
+    for (size_t i = 0; i < STAR_SIZES; i++) {
+        if (star_has(out->sizes, i)) {
             out->rate[i][block] = star_memory_rate(star_counts[i]);
         }
     }
 }
 
-/* Payload of a step, there and back, by its time. */
-static double rate_gb_s(size_t count, int workers, double step_ms)
+typedef struct star_options {
+    int workers; // 0: the command line has no meaning
+    const char *sizes;
+    const char *key_file;
+    const char *engine;
+    bool json;
+} star_options;
+
+static int read_workers(const char *text)
 {
-    return 2.0 * workers * 4.0 * (double)count / step_ms * 1e-6;
+    char *end = NULL;
+    long value = strtol(text, &end, 10);
+    return *end == '\0' && value > 0 && value <= WORKERS_MAX ? (int)value : 0;
 }
 
-/* The rate of a way over TCP beside that of our plain TCP. */
-static void report_rate(const char *label, double way_ms, double tcp_ms,
-                        size_t size, int workers, bool json)
+static star_options read_options(int argc, char **argv)
 {
-    char name[64];
-    size_t count = star_counts[size];
-    snprintf(name, sizeof(name), "star_%s_%s_rate", label, star_names[size]);
-    bench_row rate = {name, rate_gb_s(count, workers, way_ms), "GB/s",
-                      "star_tcp_rate", rate_gb_s(count, workers, tcp_ms)};
-    bench_print(&rate, json);
-}
-
-typedef struct star_row {
-    const char *format; // of its name, with the size's
-    double value;
-    const char *baseline;
-    double baseline_value;
-} star_row;
-
-static int print_row(const star_row *row, size_t size, bool json)
-{
-    char name[64] = "";
-    const char *mark = strstr(row->format, "%s");
-    snprintf(name, sizeof(name), "%.*s%s%s", (int)(mark - row->format),
-             row->format, star_names[size], mark + 2);
-    bench_row printed = {name, row->value, "ms", row->baseline,
-                         row->baseline_value};
-    bench_print(&printed, json);
-    return !isfinite(row->value);
-}
-
-static int report_size(results *out, size_t i, int workers, bool with_key,
-                       bool json)
-{
-    double median[VARIANTS];
-    int failed = 0;
-    for (int v = 0; v < VARIANTS; v++) {
-        median[v] = bench_median(out->median_ms[v][i], BLOCKS);
+    star_options options = {
+        .workers = 10, .sizes = STAR_DEFAULT, .engine = "sock"};
+    bool known = true;
+    for (int i = 1; i < argc && known; i++) {
+        bool more = i + 1 < argc;
+        if (strcmp(argv[i], "--json") == 0) {
+            options.json = true;
+        } else if (strcmp(argv[i], "--large") == 0) {
+            options.sizes = STAR_LARGE;
+        } else if (strcmp(argv[i], "--sizes") == 0 && more) {
+            options.sizes = argv[++i];
+        } else if (strcmp(argv[i], "--key-file") == 0 && more) {
+            options.key_file = argv[++i];
+        } else if (strcmp(argv[i], "--engine") == 0 && more) {
+            options.engine = argv[++i];
+        } else if (strcmp(argv[i], "--workers") == 0 && more) {
+            options.workers = read_workers(argv[++i]);
+        } else {
+            known = false;
+        }
     }
-    double rate = bench_median(out->rate[i], BLOCKS);
-    double sum = sum_limit_ms(star_counts[i], workers, rate);
-    double memory = workers_limit_ms(star_counts[i], workers, rate) + sum;
-    const star_row rows[] = {
-        {"star_%s", median[OURS_UNIX], "openmpi_tcp", median[MPI_TCP]},
-        {"star_%s_vs_shm", median[OURS_UNIX], "openmpi_shm", median[MPI_SHM]},
-        {"star_%s_vs_memory", median[OURS_UNIX], "memory_limit", memory},
-        {"star_%s_sum", bench_median(out->sum_ms[OURS_UNIX][i], BLOCKS),
-         "memory_limit", sum},
-        {"star_tcp_%s", median[OURS_TCP], "openmpi_tcp", median[MPI_TCP]},
-    };
-    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
-        failed += print_row(&rows[r], i, json);
-    }
-    if (with_key) {
-        const star_row tls = {"star_tls_%s", median[OURS_TLS], "star_tcp",
-                              median[OURS_TCP]};
-        const star_row crowd = {"star_tls_%s_crowd", median[OURS_CROWD],
-                                "star_tls", median[OURS_TLS]};
-        failed += print_row(&tls, i, json);
-        report_rate("tls", median[OURS_TLS], median[OURS_TCP], i, workers,
-                    json);
-        failed += print_row(&crowd, i, json);
-    }
-    if (out->with_ucx) {
-        const star_row ucx = {"star_ucx_%s", median[OURS_UCX], "openmpi_tcp",
-                              median[MPI_TCP]};
-        failed += print_row(&ucx, i, json);
-        report_rate("ucx", median[OURS_UCX], median[OURS_TCP], i, workers,
-                    json);
-    }
-    return failed;
-}
-
-static int report(results *out, int workers, bool with_key, bool json)
-{
-    int failed = 0;
-    for (size_t i = out->first; i < out->end; i++) {
-        failed += report_size(out, i, workers, with_key, json);
-    }
-    return failed;
+    known = known && star_sizes(options.sizes) != 0 &&
+            (strcmp(options.engine, "sock") == 0 ||
+             strcmp(options.engine, "ucx") == 0);
+    options.workers = known ? options.workers : 0;
+    return options;
 }
 
 int main(int argc, char **argv)
 {
-    static results all;
-    int workers = 10;
-    bool json = false;
-    const char *engine = "sock";
-    bool large = false;
-    const char *key_file = NULL;
-    muster_run_key key;
-    for (int i = 1; i < argc; i++) {
-        char *end = NULL;
-        if (strcmp(argv[i], "--json") == 0) {
-            json = true;
-        } else if (strcmp(argv[i], "--large") == 0) {
-            large = true;
-        } else if (strcmp(argv[i], "--key-file") == 0 && i + 1 < argc) {
-            key_file = argv[++i];
-        } else if (strcmp(argv[i], "--engine") == 0 && i + 1 < argc) {
-            engine = argv[++i];
-        } else if (strcmp(argv[i], "--workers") == 0 && i + 1 < argc) {
-            long value = strtol(argv[++i], &end, 10);
-            workers = *end == '\0' && value > 0 && value <= WORKERS_MAX
-                          ? (int)value
-                          : 0;
-        } else {
-            workers = 0;
-        }
-    }
-    bool with_ucx = strcmp(engine, "ucx") == 0;
-    if (workers == 0 || (!with_ucx && strcmp(engine, "sock") != 0)) {
+    static star_results all;
+    star_options options = read_options(argc, argv);
+    muster_run_key key = {{0}};
+    muster_error error = {.text = ""};
+    if (options.workers == 0) {
         return bench_usage(argc, argv,
-                           "star [--workers 1..64] [--large] [--key-file FILE] "
+                           "star [--workers 1..64] [--sizes 1e4,1e5,1e6,1e7] "
+                           "[--key-file FILE] "
                            "[--engine sock|ucx] [--json]");
     }
-    muster_error error = {.text = ""};
-    if (key_file != NULL &&
-        muster_run_key_read(key_file, &error, &key) != MUSTER_OK) {
+    if (options.key_file != NULL &&
+        muster_run_key_read(options.key_file, &error, &key) != MUSTER_OK) {
         fprintf(stderr, "bench_star: %s\n", error.text);
         return 2;
     }
-    all.with_ucx = with_ucx;
-    all.first = large ? STAR_LARGE : 0;
-    all.end = large ? STAR_SIZES : STAR_LARGE;
-    measure(workers, key_file != NULL ? &key : NULL, &all);
-    return report(&all, workers, key_file != NULL, json) == 0 ? 0 : 1;
+    star_results_clear(&all);
+    all.workers = options.workers;
+    all.sizes = star_sizes(options.sizes);
+    all.with_key = options.key_file != NULL;
+    all.with_ucx = strcmp(options.engine, "ucx") == 0;
+    all.no_mpi = star_mpi_missing();
+    for (int block = 0; block < STAR_BLOCKS; block++) {
+        measure_block(options.sizes, &key, &all, block);
+    }
+    return star_report(&all, options.json) == 0 ? 0 : 1;
 }

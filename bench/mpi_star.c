@@ -2,7 +2,7 @@
  * mpi_star.c -- the star step of star_work.h over MPI: the peer that
  * muster-bench-star is compared with, which starts it through mpirun.
  *
- *   muster-bench-star-mpi [--large]
+ *   muster-bench-star-mpi SIZES, such as 1e5,1e6
  *
  * Rank 0 is the coordinator. Prints one line a size: "star COUNT BEST_MS
  * MEDIAN_MS".
@@ -114,9 +114,11 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    bool large = argc > 1;
-    for (size_t i = large ? STAR_LARGE : 0;
-         i < (large ? STAR_SIZES : STAR_LARGE); i++) {
+    unsigned sizes = star_sizes(argc > 1 ? argv[1] : STAR_DEFAULT);
+    for (size_t i = 0; i < STAR_SIZES; i++) {
+        if (!star_has(sizes, i)) {
+            continue;
+        }
         if (rank == 0) {
             hub_run(size - 1, star_counts[i], star_steps[i]);
         } else {

@@ -15,18 +15,44 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #define STAR_FACTOR 0.5f
 #define STAR_WARM   5 // steps before timing
 
-/* Vector lengths, and timed steps of one measurement at each. The last is
- * measured alone, where it is asked for. */
-static const size_t star_counts[] = {100000, 1000000, 10000000};
-static const int star_steps[] = {150, 40, 10};
-static const char *const star_names[] = {"1e5", "1e6", "1e7"};
+/* Vector lengths, and timed steps of one measurement at each. */
+static const size_t star_counts[] = {10000, 100000, 1000000, 10000000};
+static const int star_steps[] = {200, 150, 40, 10};
+static const char *const star_names[] = {"1e4", "1e5", "1e6", "1e7"};
 #define STAR_SIZES     (sizeof(star_counts) / sizeof(star_counts[0]))
-#define STAR_LARGE     (STAR_SIZES - 1)
 #define STAR_STEPS_MAX 200
+#define STAR_DEFAULT   "1e5,1e6"
+#define STAR_LARGE     "1e7"
+
+/* The sizes of a list such as "1e5,1e6", a bit each; 0: one has no meaning. */
+static inline unsigned star_sizes(const char *list)
+{
+    unsigned sizes = 0;
+    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
+        unsigned one = 0;
+        at += at != list; // the comma
+        for (unsigned i = 0; i < STAR_SIZES; i++) {
+            one |= strcspn(at, ",") == 3 && strncmp(at, star_names[i], 3) == 0
+                       ? 1u << i
+                       : 0;
+        }
+        if (one == 0) {
+            return 0;
+        }
+        sizes |= one;
+    }
+    return sizes;
+}
+
+static inline bool star_has(unsigned sizes, size_t size)
+{
+    return (sizes >> size & 1u) != 0;
+}
 
 static inline void star_start(float *model, size_t count)
 {

@@ -113,6 +113,10 @@ static muster_status check_topology(muster_config *config,
                        "--workers",
                        text, workers);
     }
+    if (listen != NULL && muster_config_uint(config, MUSTER_OPT_LOCAL) > 0) {
+        return INVALID("--topology: all edges and workers are started here, or "
+                       "with --listen all join: leave out --local");
+    }
     if (config->verb == MUSTER_VERB_TRAIN && edges > EDGES_LOCAL_MAX) {
         return INVALID("--topology %.60s: at most %u edges", text,
                        EDGES_LOCAL_MAX);
@@ -139,12 +143,9 @@ static muster_status check_workers(muster_config *config,
     uint64_t workers = muster_config_uint(config, MUSTER_OPT_WORKERS);
     const char *listen = muster_config_string(config, MUSTER_OPT_LISTEN);
     bool is_train = config->verb == MUSTER_VERB_TRAIN;
-    if (listen != NULL && local > 0) {
-        return INVALID("--local starts workers here, --listen waits for others "
-                       "to join: use one of them");
-    }
-    if (listen != NULL && workers == 0) {
-        return INVALID("--listen: needs --workers N, how many will join");
+    if (listen != NULL && workers == 0 && local == 0) {
+        return INVALID("--listen: needs --workers N, how many will join, or "
+                       "--local N, to be started here");
     }
     if (is_train && listen == NULL && workers > 0 && workers != local) {
         return INVALID("--workers %" PRIu64 ": needs --listen ADDRESS; for "

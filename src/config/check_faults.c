@@ -101,7 +101,8 @@ muster_status muster_config_check_faults(const muster_config *config,
     bool disturbed = faults.count > 0 ||
                      muster_config_string(config, MUSTER_OPT_DELAY) != NULL;
     if (status == MUSTER_OK && disturbed &&
-        muster_config_string(config, MUSTER_OPT_LISTEN) != NULL) {
+        muster_config_string(config, MUSTER_OPT_LISTEN) != NULL &&
+        muster_config_uint(config, MUSTER_OPT_LOCAL) == 0) {
         status = INVALID(
             "--slow, --delay, --kill, --stop and the like need --local: "
             "workers that join are not ours to disturb");

@@ -40,8 +40,42 @@ static muster_status check_manage(const char *manage, muster_error *error_out)
     return MUSTER_OK;
 }
 
+/* Which node this is, and where the nodes meet. */
+static muster_status check_nodes(muster_config *config, muster_error *error_out)
+{
+    muster_status status = MUSTER_OK;
+    bool node = muster_config_is_set(config, MUSTER_OPT_NODE);
+    if (muster_config_bool(config, MUSTER_OPT_REPLACE) &&
+        muster_config_uint(config, MUSTER_OPT_NODE) == 0) {
+        return INVALID("--replace needs --node 1 or higher: node 0 leads, "
+                       "without it there is no run");
+    }
+    const char *mesh = muster_config_string(config, MUSTER_OPT_MESH);
+    if (node && mesh == NULL) {
+        return INVALID("--node needs --mesh: where the nodes meet");
+    }
+    if (!node && mesh != NULL && strchr(mesh, ',') != NULL) {
+        return INVALID("--mesh: say with --node which of these places is this "
+                       "one's");
+    }
+    uint64_t nodes = muster_config_uint(config, MUSTER_OPT_NODES);
+    if (node && muster_config_uint(config, MUSTER_OPT_NODE) >= nodes) {
+        return INVALID("--node: nodes are numbered 0 to %" PRIu64, nodes - 1);
+    }
+    // A run folder does not say where its nodes met: now they may be here.
+    if (mesh == NULL && muster_config_is_from_file(config, MUSTER_OPT_ENGINE)) {
+        status = muster_config_apply(config, MUSTER_OPT_ENGINE, "sock",
+                                     config->values[MUSTER_OPT_ENGINE].origin,
+                                     "engine", error_out);
+    }
+    return status == MUSTER_OK
+               ? muster_config_check_engine(config, MUSTER_OPT_MESH,
+                                            "--mesh tcp:HOST:PORT", error_out)
+               : status;
+}
+
 /* What a sparse task has no use for is refused, not passed over. */
-muster_status muster_config_check_task(const muster_config *config,
+muster_status muster_config_check_task(muster_config *config,
                                        muster_error *error_out)
 {
     static const muster_option used[] = {MUSTER_OPT_MODEL,
@@ -86,24 +120,7 @@ muster_status muster_config_check_task(const muster_config *config,
     }
     muster_status status = check_manage(
         muster_config_string(config, MUSTER_OPT_MANAGE), error_out);
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    bool node = muster_config_is_set(config, MUSTER_OPT_NODE);
-    if (muster_config_bool(config, MUSTER_OPT_REPLACE) &&
-        muster_config_uint(config, MUSTER_OPT_NODE) == 0) {
-        return INVALID("--replace needs --node 1 or higher: node 0 leads, "
-                       "without it there is no run");
-    }
-    if (node != (muster_config_string(config, MUSTER_OPT_MESH) != NULL)) {
-        return INVALID("--node and --mesh belong together");
-    }
-    uint64_t nodes = muster_config_uint(config, MUSTER_OPT_NODES);
-    if (node && muster_config_uint(config, MUSTER_OPT_NODE) >= nodes) {
-        return INVALID("--node: nodes are numbered 0 to %" PRIu64, nodes - 1);
-    }
-    return muster_config_check_engine(config, MUSTER_OPT_MESH,
-                                      "--mesh tcp:HOST:PORT,..", error_out);
+    return status == MUSTER_OK ? check_nodes(config, error_out) : status;
 }
 
 muster_status muster_config_check_dense(const muster_config *config,

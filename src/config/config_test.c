@@ -136,11 +136,20 @@ static void options_are_checked_together(void **state)
     assert_refused("predict", "runs/a",
                    "predict: --data is missing; for example muster predict "
                    "runs/first --data PATH");
-    assert_refused("train", "--data x --local 2 --listen 0.0.0.0:1",
-                   "--local starts workers here, --listen waits for others to "
-                   "join: use one of them");
+    assert_refused("train", "--data x --local 2 --workers 3 --listen 0.0.0.0:1",
+                   "--workers 3 and --local 2 disagree: use one of them");
+    assert_refused("train",
+                   "--data x --local 4 --topology 2x2 --listen 0.0.0.0:1",
+                   "--topology: all edges and workers are started here, or "
+                   "with --listen all join: leave out --local");
     assert_refused("train", "--data x --listen 0.0.0.0:1",
-                   "--listen: needs --workers N, how many will join");
+                   "--listen: needs --workers N, how many will join, or "
+                   "--local N, to be started here");
+    assert_refused("train", "--model mf --data x --node 1 --nodes 2",
+                   "--node needs --mesh: where the nodes meet");
+    assert_refused("train", "--model mf --data x --nodes 2 --mesh tcp:a:1,b:1",
+                   "--mesh: say with --node which of these places is this "
+                   "one's");
     assert_refused("train", "--data x --workers 3",
                    "--workers 3: needs --listen ADDRESS; for workers on this "
                    "machine use --local 3");

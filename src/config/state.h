@@ -84,8 +84,8 @@ MUSTER_CHECKED muster_status muster_config_check_target(
     const muster_config *config, muster_error *error_out);
 /* check_task.c: the options of a sparse task; and that a run of another model
  * has none of those. */
-MUSTER_CHECKED muster_status
-muster_config_check_task(const muster_config *config, muster_error *error_out);
+MUSTER_CHECKED muster_status muster_config_check_task(muster_config *config,
+                                                      muster_error *error_out);
 MUSTER_CHECKED muster_status
 muster_config_check_dense(const muster_config *config, muster_error *error_out);
 /* check_faults.c: --slow, --kill and the like. */

@@ -21,6 +21,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -298,6 +299,24 @@ muster_status muster_net_fabric_open(muster_net *net, muster_error *error_out)
                                   net->opts.engine, strerror(errno));
 }
 
+/* Has the peer hung up while UCX was connecting to it? */
+static bool died_while_wiring(const muster_conn *conn)
+{
+    struct pollfd socket = {.fd = conn->fd, .events = POLLRDHUP};
+    return conn->fabric.used && conn->state == MUSTER_CONN_WIRING &&
+           poll(&socket, 1, 0) > 0 &&
+           (socket.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+void muster_net_fabric_look(muster_net *net)
+{
+    muster_conn **conns = net->conns.data;
+    for (size_t i = 0; net->fabric != NULL && i < net->conns.count; i++) {
+        net->fabric->forsaken =
+            net->fabric->forsaken || died_while_wiring(conns[i]);
+    }
+}
+
 void muster_net_fabric_close(muster_net *net)
 {
     muster_net_fabric *fabric = net->fabric;
@@ -306,7 +325,8 @@ void muster_net_fabric_close(muster_net *net)
     }
     if (fabric->handle != NULL) {
         muster_routes_close(net);
-        if (!fabric->module->close(fabric->handle, GRACE_NS)) {
+        if (fabric->forsaken ||
+            !fabric->module->close(fabric->handle, GRACE_NS)) {
             net->fabric = NULL; // with what it still uses
             return;
         }

@@ -7,11 +7,18 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
+
+/* Where cmake/install.cmake puts modules, seen from the bench programs. */
+#ifndef MUSTER_MODULES_FROM_LIBEXEC
+#define MUSTER_MODULES_FROM_LIBEXEC "../../lib/muster"
+#endif
 
 /* Settings of UCX that hold unless the user set them. They are read when the
  * library is loaded. */
@@ -30,13 +37,17 @@ static void set_environment(void)
     }
 }
 
-/* The folder that this library, or the program that contains it, lies in. */
+/* The folder that this library, or the program that contains it, lies in. A
+ * program's own name is what it was called by: no path. */
 static bool own_folder(char *path_out)
 {
     Dl_info info;
+    struct link_map *map = NULL;
     char *slash = NULL;
-    if (dladdr(MUSTER_FABRIC_SYMBOL, &info) != 0 && info.dli_fname != NULL &&
-        realpath(info.dli_fname, path_out) != NULL) {
+    if (dladdr1(MUSTER_FABRIC_SYMBOL, &info, (void **)&map, RTLD_DL_LINKMAP) !=
+            0 &&
+        realpath(map->l_name[0] != '\0' ? map->l_name : "/proc/self/exe",
+                 path_out) != NULL) {
         slash = strrchr(path_out, '/');
     }
     if (slash != NULL) {
@@ -45,34 +56,37 @@ static bool own_folder(char *path_out)
     return slash != NULL;
 }
 
-/* Beside the library, or in its folder `muster`. */
+/* The file of a module, seen from `folder`: in a build, in an installation from
+ * the library, and there from a bench program, which contains the library. */
+static bool find_module(const char *name, const char *folder, char *path_out,
+                        size_t room)
+{
+    static const char *const places[] = {"", "/muster",
+                                         "/" MUSTER_MODULES_FROM_LIBEXEC};
+    bool found = false;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !found; i++) {
+        int length = snprintf(path_out, room, "%s%s/muster-%s.so", folder,
+                              places[i], name);
+        found = length < (int)room && access(path_out, R_OK) == 0;
+    }
+    return found;
+}
+
 static void *open_module(const char *name, char *why_out, size_t room)
 {
-    static const char *const places[] = {"", "/muster"};
     char folder[PATH_MAX];
     char path[PATH_MAX + 64];
-    void *library = NULL;
-    bool found = false;
     if (!own_folder(folder)) {
         return NULL;
     }
-    for (size_t i = 0; i < 2 && !found; i++) {
-        (void)snprintf(path, sizeof(path), "%s%s/muster-%s.so", folder,
-                       places[i], name);
-        FILE *file = fopen(path, "re");
-        found = file != NULL;
-        if (found) {
-            (void)fclose(file);
-        }
-    }
-    if (!found) {
+    if (!find_module(name, folder, path, sizeof(path))) {
         (void)snprintf(why_out, room,
                        "there is no muster-%s.so beside the library in %s: "
                        "Muster was built without libucx-dev",
                        name, folder);
         return NULL;
     }
-    library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     const char *why = library == NULL ? dlerror() : NULL;
     (void)snprintf(why_out, room, "%s", why != NULL ? why : "");
     return library;

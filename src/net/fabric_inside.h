@@ -46,6 +46,7 @@ struct muster_net_fabric {
     muster_fabric_route *routes;
     bool busy;      // called since it last had nothing to progress
     bool moved;     // something came since the last poll began to progress
+    bool forsaken;  // must not progress any more
     unsigned drain; // connections whose socket has ended
     struct muster_flight *spares;
     unsigned spare_count;

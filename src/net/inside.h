@@ -331,6 +331,9 @@ void muster_conn_fabric_free(muster_conn *conn);
 MUSTER_CHECKED muster_status muster_net_fabric_open(struct muster_net *net,
                                                     muster_error *error_out);
 /* After all connections have ended. */
+/* Before connections end for a close: is there one whose end UCX cannot bear?
+ * UCX 1.13 asserts when a peer dies to which its own reply has not left. */
+void muster_net_fabric_look(struct muster_net *net);
 void muster_net_fabric_close(struct muster_net *net);
 
 /* Progress; true: something came. */

@@ -165,6 +165,7 @@ void muster_net_close(muster_net *net)
     }
     MUSTER_ASSERT(!net->polling);
     muster_conn **conns = net->conns.data;
+    muster_net_fabric_look(net);
     for (size_t i = 0; i < net->conns.count; i++) {
         conns[i]->down_due = false;
         conns[i]->dirty = false;

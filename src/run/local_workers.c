@@ -3,7 +3,8 @@
  * processes that are started with `muster join ADDRESS --worker W` and join
  * over private sockets.
  *
- *   coordinator: FOLDER/socket    edge K: FOLDER/edge-K, for its workers
+ *   coordinator: FOLDER/socket, or where --listen says
+ *   edge K: FOLDER/edge-K, for its workers
  *   worker W of gossip: FOLDER/worker-W, for the others
  *
  * What makes a worker slow (--slow, --delay) is passed on as it was given, so
@@ -59,6 +60,27 @@ static void add_slowness(const muster_train_state *train,
     }
 }
 
+/* Where the coordinator is reached. */
+static const char *coordinator_address(const muster_train_state *train)
+{
+    return train->joined_at[0] != '\0' ? train->joined_at
+                                       : train->socket_dir.address;
+}
+
+/* What a worker needs to be let in where others join. */
+static void add_entrance(const muster_train_state *train,
+                         muster_arguments *arguments)
+{
+    const char *key = muster_config_string(train->config, MUSTER_OPT_KEY_FILE);
+    const char *engine = muster_config_string(train->config, MUSTER_OPT_ENGINE);
+    if (train->joined_at[0] != '\0' && key != NULL) {
+        muster_arguments_add_option(arguments, "--key-file", key);
+    }
+    if (train->joined_at[0] != '\0' && engine != NULL) {
+        muster_arguments_add_option(arguments, "--engine", engine);
+    }
+}
+
 /* Where an edge listens for its workers. */
 static void edge_address(const muster_train_state *train, uint32_t edge,
                          char *address, size_t room)
@@ -88,6 +110,7 @@ static void add_common(const muster_train_state *train,
     muster_arguments_add_number(arguments, "--threads",
                                 muster_config_threads(config));
     muster_network_pass(config, arguments);
+    add_entrance(train, arguments);
 }
 
 static void edge_arguments(const muster_train_state *train, uint32_t edge,
@@ -95,7 +118,7 @@ static void edge_arguments(const muster_train_state *train, uint32_t edge,
 {
     char own[MUSTER_NET_ADDRESS_MAX];
     edge_address(train, edge, own, sizeof own);
-    add_common(train, arguments, train->socket_dir.address, edge);
+    add_common(train, arguments, coordinator_address(train), edge);
     muster_arguments_add_option(arguments, "--as", "edge");
     muster_arguments_add_option(arguments, "--listen", own);
     add_slowness(train, arguments);
@@ -106,7 +129,7 @@ static void worker_arguments(const muster_train_state *train, uint32_t worker,
 {
     const char *model = muster_build_model_path(train->config);
     char address[MUSTER_NET_ADDRESS_MAX];
-    (void)snprintf(address, sizeof address, "%s", train->socket_dir.address);
+    (void)snprintf(address, sizeof address, "%s", coordinator_address(train));
     if (train->edges > 0) {
         edge_address(train, muster_hier_edge_of(train->code, worker), address,
                      sizeof address);
@@ -182,8 +205,11 @@ muster_status muster_train_start_workers(muster_train_state *train,
         return status;
     }
     muster_signals_remove_at_exit(&train->socket_dir);
-    status = muster_net_listen(muster_host_net(train->host),
-                               train->socket_dir.address, error_out, address);
+    if (train->joined_at[0] == '\0') {
+        status =
+            muster_net_listen(muster_host_net(train->host),
+                              train->socket_dir.address, error_out, address);
+    }
     if (status == MUSTER_OK) {
         status = muster_process_group_create(&opts, error_out, &train->workers);
     }

@@ -34,6 +34,8 @@ static void add_task(const muster_config *config, muster_arguments *arguments)
         {MUSTER_OPT_HOT_FACTOR, "hot-factor"},
         {MUSTER_OPT_HEARTBEAT, "heartbeat"},
         {MUSTER_OPT_ON_LOSS, "on-loss"},
+        {MUSTER_OPT_KEY_FILE, "key-file"},
+        {MUSTER_OPT_ENGINE, "engine"},
     };
     for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
         char flag[32];
@@ -50,6 +52,7 @@ static muster_status spawn(muster_local_nodes *nodes,
                            bool replace, muster_error *error_out)
 {
     const char *run = muster_config_string(config, MUSTER_OPT_RUN);
+    const char *mesh = muster_config_string(config, MUSTER_OPT_MESH);
     bool resumed = muster_config_string(config, MUSTER_OPT_RESUME) != NULL;
     muster_arguments arguments = muster_arguments_make();
     muster_arguments_add(&arguments, "train");
@@ -62,7 +65,11 @@ static muster_status spawn(muster_local_nodes *nodes,
     if (replace) {
         muster_arguments_add(&arguments, "--replace");
     }
-    muster_arguments_add_option(&arguments, "--mesh", nodes->dir.folder);
+    if (muster_config_bool(config, MUSTER_OPT_INSECURE)) {
+        muster_arguments_add(&arguments, "--insecure");
+    }
+    muster_arguments_add_option(&arguments, "--mesh",
+                                mesh != NULL ? mesh : nodes->dir.folder);
     muster_arguments_add_number(&arguments, "--node", node);
     muster_status status =
         muster_process_group_spawn(nodes->group, node, &arguments, error_out);

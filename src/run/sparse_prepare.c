@@ -266,7 +266,7 @@ static muster_status check_processes(const muster_task_run *run, bool alone,
 /* The other nodes, the tables, the workers. */
 static muster_status meet(muster_task_run *run, muster_error *error_out)
 {
-    bool alone = muster_config_string(run->config, MUSTER_OPT_MESH) == NULL;
+    bool alone = !muster_config_is_set(run->config, MUSTER_OPT_NODE);
     muster_status status = MUSTER_OK;
     atomic_store(&run->phase.stop, 0);
     run->phase.count = 0;

@@ -200,10 +200,9 @@ static muster_status listen_for_joiners(muster_train_state *train,
     if (status < 0) {
         return status;
     }
-    char reachable[MUSTER_NET_ADDRESS_MAX];
-    muster_net_reachable(address, reachable);
+    muster_net_reachable(address, train->joined_at);
     muster_log(MUSTER_LOG_INFO, "waiting for %" PRIu32 " %ss: muster join %s%s",
-               train->led, muster_train_noun(train), reachable,
+               train->led, muster_train_noun(train), train->joined_at,
                train->edges > 0                ? " --as edge --listen ADDRESS"
                : muster_train_is_gossip(train) ? " --listen ADDRESS"
                                                : "");
@@ -272,6 +271,11 @@ static bool is_complete(const muster_train_state *train)
            train->job.step >= train->job.steps;
 }
 
+static bool starts_workers(const muster_train_state *train)
+{
+    return muster_config_uint(train->config, MUSTER_OPT_LOCAL) > 0;
+}
+
 /* Give the workers a way to join, and start those that are ours. */
 static muster_status call_workers(muster_train_state *train,
                                   muster_error *error_out)
@@ -281,9 +285,13 @@ static muster_status call_workers(muster_train_state *train,
     }
     tell_plan(train);
     muster_model_tell_code(muster_build_model_path(train->config));
-    return muster_config_string(train->config, MUSTER_OPT_LISTEN) != NULL
-               ? listen_for_joiners(train, error_out)
-               : muster_train_start_workers(train, error_out);
+    muster_status status = MUSTER_OK;
+    if (muster_config_string(train->config, MUSTER_OPT_LISTEN) != NULL) {
+        status = listen_for_joiners(train, error_out);
+    }
+    return status == MUSTER_OK && starts_workers(train)
+               ? muster_train_start_workers(train, error_out)
+               : status;
 }
 
 static muster_status run(muster_train_state *train, muster_error *error_out)
@@ -339,9 +347,8 @@ static bool uses_unix_sockets(const muster_train_state *train)
 static muster_status check_needs(const muster_train_state *train,
                                  muster_error *error_out)
 {
-    bool joined =
-        muster_config_string(train->config, MUSTER_OPT_LISTEN) != NULL;
-    uint64_t started = joined ? 0 : train->edges + train->code_info.workers;
+    uint64_t started =
+        starts_workers(train) ? train->edges + train->code_info.workers : 0;
     uint64_t model_bytes = train->job.dim * sizeof(float);
     const muster_needs needs = {
         .files = FILES + train->led * (uses_unix_sockets(train) ? 2ull : 1ull),

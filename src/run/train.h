@@ -41,6 +41,8 @@ typedef struct muster_train_state {
     muster_executor *evaluator; // with --eval-every; or NULL
     muster_executor_info job;
     muster_role role;
+    char joined_at[MUSTER_NET_ADDRESS_MAX]; // with --listen: where others
+                                            // reach us; else ""
     muster_socket_dir
         socket_dir; // of the local workers; folder "" when there is none
     muster_process_group *workers; // edges, then workers; NULL: they join by
@@ -62,8 +64,8 @@ typedef struct muster_train_state {
     bool is_stopping; // a signal asked for the end
 } muster_train_state;
 
-/* local_workers.c: listen at a private socket and start all edges and workers;
- * start one of the processes (again). */
+/* local_workers.c: listen at a private socket, unless others join already, and
+ * start all edges and workers; start one of the processes (again). */
 MUSTER_CHECKED muster_status
 muster_train_start_workers(muster_train_state *train, muster_error *error_out);
 MUSTER_CHECKED muster_status muster_train_spawn(muster_train_state *train,

@@ -8,6 +8,26 @@ cmake --install "$MUSTER_BUILD" --prefix "$prefix" > "$work/log" 2>&1 ||
     fail "cmake --install: $(tail -n 2 "$work/log")"
 "$prefix/bin/muster" version > "$work/out" 2>&1 || fail "the installed program: $(cat "$work/out")"
 
+# The module of an engine is found from the installed library, and from an
+# installed bench program. Without mpirun, since that takes longer than we do.
+module=$(find "$prefix" -name muster-ucx.so)
+bench=$prefix/libexec/muster/muster-bench-star
+if [ -n "$module" ]; then
+    timeout 20 "$prefix/bin/muster" join 127.0.0.1:1 --engine ucx --patience 10ms 2> "$work/err"
+    grep -q 'cannot be loaded' "$work/err" && fail "the installed library: $(cat "$work/err")"
+    grep -q '127.0.0.1:1' "$work/err" || fail "the installed program: $(cat "$work/err")"
+fi
+if [ -n "$module" ] && [ -x "$bench" ]; then
+    PATH=$work "$prefix/bin/muster" bench star --workers 2 --sizes 1e4 --engine ucx > "$work/out" 2>&1 ||
+        fail "the installed bench program: $(cat "$work/out")"
+    grep -q '^ucx  *[0-9.]' "$work/out" || fail "no rate of UCX: $(cat "$work/out")"
+    grep -q '^Open MPI  *not measured: ' "$work/out" || fail "Open MPI: $(cat "$work/out")"
+    mv "$module" "$module.gone"
+    PATH=$work "$prefix/bin/muster" bench star --workers 2 --sizes 1e4 --engine ucx > "$work/out" 2>&1 &&
+        fail "a bench program without the module: $(cat "$work/out")"
+    grep -q 'engine ucx cannot be loaded' "$work/out" || fail "not told: $(cat "$work/out")"
+fi
+
 # The bench programs, where they are built, are found by the installed program.
 # Here they need not run: a build folder is configured and stand-ins put into it.
 side=$work/side

@@ -16,8 +16,8 @@ refuses 2 "--kill 99@5: there are 8 workers, numbered 0 to 7" train $data --loca
 refuses 2 "--slow 1:fast: write W:TIME such as 3:200ms (at most 1h), or W:FACTORx such as 3:10x (at least 1x), with @STEP to begin there" train $data --slow 1:fast
 refuses 2 "--rejoin 1@5: worker 1 is not killed before" train $data --rejoin 1@5
 refuses 2 "--stragglers 4: of 4 workers at most 3 may be left out" train $data --local 4 --stragglers 4
-refuses 2 "--local starts workers here, --listen waits for others to join: use one of them" train $data --local 2 --listen 127.0.0.1:0
-refuses 2 "--listen: needs --workers N, how many will join" train $data --listen 127.0.0.1:0
+refuses 2 "--workers 3 and --local 2 disagree: use one of them" train $data --workers 3 --local 2 --listen 127.0.0.1:0
+refuses 2 "--listen: needs --workers N, how many will join, or --local N, to be started here" train $data --listen 127.0.0.1:0
 # A name or a key that is nearly right: the one that was meant.
 refuses 2 "--model sofmax: unknown; did you mean softmax? There are linear, logistic, softmax, mlp, cnn, mf, complex, distmult, transe, skipgram, PATH.so (./mine.so)" train $data --steps 1 --model sofmax
 refuses 2 "--model mlp: parameter hiden: unknown; did you mean hidden? There are hidden, dropout, norm, class-weights, smoothing" train $data --steps 1 --model mlp:hiden=3

@@ -9,14 +9,35 @@ export E2E_MARK=$mark
 # with the same parts may be missing.
 job="train --data synthetic:samples=2000,features=20,classes=3 --steps 60
     --batch 100 --code frc --stragglers 1 --json"
-local_theta() {
+local_theta() { # local_theta WORKERS OPTIONS..
     # shellcheck disable=SC2086
-    expect 0 $job --local "$1" && theta=$(value theta_norm < "$work/out")
+    expect 0 $job --local "$@" && theta=$(value theta_norm < "$work/out")
 }
-same_theta() { close "$(value theta_norm < "$1")" "$theta" 1e-5; }
+same_theta() {
+    close "$(value theta_norm < "$1")" "$theta" 1e-5 ||
+        fail "theta $(value theta_norm < "$1"), not $theta"
+}
+
+# A parameter server's job whose result does not depend on the order of updates,
+# since no two cells share a row or a column. Every row crosses the network:
+# nothing moves, nothing is copied.
+awk 'BEGIN { for (i = 0; i < 600; i++) print i, i * 197 % 600, 1 + i * 7 % 5 }' > "$work/cells"
+ps_job="train --model mf:rank=4 --epochs 10 --data $work/cells --manage classic --json"
+local_loss() {
+    # shellcheck disable=SC2086
+    expect 0 $ps_job && loss=$(value loss < "$work/out")
+}
+same_loss() {
+    close "$(value loss < "$1")" "$loss" 1e-6 ||
+        fail "loss $(value loss < "$1"), not $loss"
+}
 
 "$MUSTER_BIN" key > "$work/run.key"
-has_ucx() { [ -e "$(dirname "$MUSTER_BIN")/muster-ucx.so" ]; }
+by_ucx() { # by_ucx TEST OPTIONS..
+    [ -e "$(dirname "$MUSTER_BIN")/muster-ucx.so" ] ||
+        { reason="built without libucx-dev"; return 77; }
+    "$@" --engine ucx
+}
 
 # it SENTENCE COMMAND..: one result line. Exit code 77 of the command: skipped,
 # for the reason in $reason.

@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# Slurm with four nodes on this machine: `srun -N4 -n9 muster train` ends at the
-# model of `--local 8`, by both engines; a killed task does not end the run; a
-# parameter server likewise; the batch script of docs/cluster.md runs, and again.
+# Slurm with four nodes on this machine as the launcher: see launched.sh. The
+# batch script of docs/cluster.md runs, and again.
 # The nodes' names are known in a mount namespace of the test's own.
 if [ "$(id -u)" -eq 0 ] && [ -z "${MUSTER_SLURM_INSIDE:-}" ]; then
     MUSTER_SLURM_INSIDE=1 exec unshare -m bash "$0"
 fi
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/launched.sh"
 for tool in slurmctld slurmd srun munged; do
     command -v $tool > /dev/null || skip "$tool is not installed"
 done
 [ "$(id -u)" -eq 0 ] || skip "needs root"
-local_theta 8
 export MUSTER_KEY_FILE=$work/run.key
 dir=$work/slurm
 host=$(hostname -s)
@@ -73,65 +72,26 @@ trap stop_slurm EXIT
 start_slurm() {
     local i
     { cat /etc/hosts; printf '127.0.0.%s n%s\n' 1 1 2 2 3 3 4 4; } > "$dir/hosts"
-    mount --bind "$dir/hosts" /etc/hosts || { fail "cannot name the nodes"; return 1; }
+    mount --bind "$dir/hosts" /etc/hosts || { reason="cannot name the nodes"; return 1; }
     dd if=/dev/urandom of="$dir/munge/key" bs=128 count=1 2> /dev/null
     chmod 0711 "$work" "$dir"
     chmod 600 "$dir/munge/key"
     munged --force --socket="$dir/munge/socket" --key-file="$dir/munge/key" \
         --pid-file="$dir/munge/pid" --log-file="$dir/munge/log" \
         --seed-file="$dir/munge/seed" 2> "$dir/munge/err" ||
-        { fail "munged: $(cat "$dir/munge/err")"; return 1; }
+        { reason="munged: $(cat "$dir/munge/err")"; return 1; }
     write_config
     export SLURM_CONF=$dir/slurm.conf
+    reason="its daemons"
     slurmctld -f "$SLURM_CONF" || return 1
     for i in 1 2 3 4; do
         slurmd -N n$i -f "$SLURM_CONF" || return 1
     done
-    wait_until 30 usable || { fail "slurm: $(sinfo 2>&1) $(tail -n 5 "$dir"/*.log)"; return 1; }
+    wait_until 30 usable || { reason="$(sinfo 2>&1) $(tail -n 5 "$dir"/*.log)"; return 1; }
 }
 
-step() { timeout -k 5 "$limit" srun -K0 "$@"; }
-
-trains() {
-    # shellcheck disable=SC2086
-    step -N4 -n9 "$MUSTER_BIN" $job "$@" > "$work/out" 2> "$work/err.slurm" ||
-        fail "exit code $?: $(tail -n 5 "$work/err.slurm")"
-    same_theta "$work/out" || fail "theta $(value theta_norm < "$work/out"), not $theta"
-}
-
-by_ucx() {
-    has_ucx || { reason="built without libucx-dev"; return 77; }
-    "$@" --engine ucx
-}
-
-pid_of_task() {
-    local one
-    for one in $(marked); do
-        grep -qsz "^SLURM_PROCID=$1\$" "/proc/$one/environ" && echo "$one"
-    done
-}
-
-survives_a_kill() {
-    # shellcheck disable=SC2086
-    expect 0 $job --steps 4000 --local 8 && theta=$(value theta_norm < "$work/out")
-    # shellcheck disable=SC2086
-    step -N4 -n9 "$MUSTER_BIN" $job --steps 4000 --run "$work/run" \
-        > "$work/out" 2> "$work/err.slurm" &
-    local launcher=$!
-    wait_until 30 has_lines "$work/run/metrics.jsonl" 20 ||
-        fail "no step: $(cat "$work/err.slurm")"
-    kill -KILL $(pid_of_task 5)
-    wait "$launcher"
-    says "$work/err.slurm" "worker 4 is lost" || fail "nobody was lost"
-    same_theta "$work/out" || fail "theta $(value theta_norm < "$work/out"), not $theta"
-}
-
-serves() {
-    step -N4 -n4 --ntasks-per-node=1 "$MUSTER_BIN" train --model mf:rank=4 --epochs 3 \
-        --data zipf:rows=300,cols=60,cells=3000 --json "$@" > "$work/out" \
-        2> "$work/err.slurm" || fail "exit code $?: $(tail -n 5 "$work/err.slurm")"
-    says "$work/out" '"loss"' || fail "no result"
-}
+rank_variable=SLURM_PROCID
+launch() { timeout -k 5 "$limit" srun -K0 -N4 -n "$@"; }
 
 # The script of docs/cluster.md, with our program and data, to so many steps.
 batch() {
@@ -150,11 +110,7 @@ starts_and_goes_on() {
     batch 40
 }
 
-start_slurm || finish
-it "srun -N4 -n9 ends at the model of --local 8" trains
-it "srun -N4 -n9 by UCX" by_ucx trains
-it "srun: a killed task" survives_a_kill
-it "srun: a parameter server" serves
-it "srun: a parameter server by UCX" by_ucx serves
+start_slurm || skip "Slurm does not start here: $(tr '\n' ' ' <<< "$reason")"
+under "srun -N4"
 it "sbatch: the script of docs/cluster.md starts, and goes on" starts_and_goes_on
 finish

@@ -40,5 +40,16 @@ wait_for "$coordinator"
 [ "$code" -eq 0 ] || fail "coordinator: exit code $code: $(cat "$work/err.bg")"
 close "$(value theta_norm < "$work/out.bg")" "$theta" 1e-5 ||
     fail "theta $(value theta_norm < "$work/out.bg"), not $theta"
+
+# Workers and nodes that one command starts, over TCP; a run folder does not say
+# where its nodes met, so a resumed run may have them here.
+"$MUSTER_BIN" key > "$work/run.key"
+# shellcheck disable=SC2086
+expect 0 train $job --local 4 --listen 127.0.0.1:0 --engine ucx --key-file "$work/run.key" &&
+    { close "$(value theta_norm < "$work/out")" "$theta" 1e-5 || fail "another model"; }
+mesh=tcp:127.0.0.1:$((20000 + ($$ * 7) % 10000))
+expect 0 train --model mf:rank=2 --data zipf:rows=40,cols=20,cells=300 --epochs 2 --nodes 2 \
+    --mesh "$mesh" --engine ucx --key-file "$work/run.key" --run "$work/mf"
+expect 0 train --resume "$work/mf" --epochs 3 --nodes 2
 wait_until 10 none_left || fail "left running: $(marked)"
 finish

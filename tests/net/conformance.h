@@ -35,6 +35,31 @@ typedef struct muster_net_backend {
     muster_net_counters (*count)(const muster_net *net);
 } muster_net_backend;
 
+/* The functions of net.h. Engines and keys differ in how a net is opened. */
+#define MUSTER_NET_BACKEND(label, opener)                             \
+    {                                                                 \
+        .name = (label), .open = (opener), .close = muster_net_close, \
+        .listen = muster_net_listen, .connect = muster_net_connect,   \
+        .send = muster_net_send, .drop = muster_net_drop,             \
+        .blob = muster_net_blob, .poll = muster_net_poll,             \
+        .settle = muster_net_settle, .wait = muster_net_wait,         \
+        .wake = muster_net_wake, .peer_name = muster_net_peer_name,   \
+        .count = muster_net_count                                     \
+    }
+
+/* An opener of nets with this engine, and with a run key where `key` is one. */
+#define MUSTER_NET_OPENER(name, wanted_engine, wanted_key)                    \
+    static muster_status name(                                                \
+        const muster_net_opts *opts, const muster_net_callbacks *callbacks,   \
+        void *context, muster_error *error_out, muster_net **net_out)         \
+    {                                                                         \
+        muster_net_opts own = MUSTER_NET_OPTS_INIT;                           \
+        own = opts != NULL ? *opts : own;                                     \
+        own.engine = (wanted_engine);                                         \
+        own.key = (wanted_key);                                               \
+        return muster_net_open(&own, callbacks, context, error_out, net_out); \
+    }
+
 /* Run all tests with nets that listen at `address`; "%d" in it becomes a
  * number that is new each time. Returns the number of failures. */
 int muster_conformance_run(const muster_net_backend *backend,

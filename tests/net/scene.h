@@ -17,15 +17,8 @@
 #include "net/socket_address.h"
 #include "node.h"
 
-static const muster_net_backend sock = {
-    .name = "sock",
-    .open = muster_net_open,
-    .close = muster_net_close,
-    .send = muster_net_send,
-    .drop = muster_net_drop,
-    .blob = muster_net_blob,
-    .poll = muster_net_poll,
-};
+static const muster_net_backend sock =
+    MUSTER_NET_BACKEND("sock", muster_net_open);
 
 #define PAYLOAD_MAX 1000000u
 
