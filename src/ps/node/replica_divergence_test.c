@@ -76,18 +76,10 @@ static void replicas_do_not_diverge(void **state)
     descend_by(MUSTER_PS_REPLICATE, MUSTER_PS_MERGE_SUM);
 }
 
-static void damped_replicas_do_not_diverge(void **state)
-{
-    (void)state;
-    descend_by(MUSTER_PS_AUTO, MUSTER_PS_MERGE_DAMPED);
-    descend_by(MUSTER_PS_REPLICATE, MUSTER_PS_MERGE_DAMPED);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replicas_do_not_diverge),
-        cmocka_unit_test(damped_replicas_do_not_diverge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static float miss_of(uint32_t merge)
     mesh *m = build(NODES, MUSTER_PS_NONE, merge);
     float row[WIDTH];
     for (int round = 0; round < 40; round++) {
-        for (uint16_t i = 0; i < NODES; i++) {
+        for (uint16_t i = 0; i < m->nodes; i++) {
             use(m, i, MUSTER_ROWOP_PULL, row);
             for (int k = 0; k < WIDTH; k++) {
                 row[k] = 1 - row[k];
@@ -89,7 +89,7 @@ static void deltas_of_nodes_that_agree_count_whole(void **state)
     mesh *m = build(NODES, MUSTER_PS_NONE, MUSTER_PS_MERGE_DAMPED);
     float row[WIDTH];
     for (int round = 0; round < ROUNDS; round++) {
-        for (uint16_t i = 0; i < NODES; i++) {
+        for (uint16_t i = 0; i < m->nodes; i++) {
             for (int k = 0; k < WIDTH; k++) {
                 row[k] = (float)k;
             }

@@ -143,7 +143,7 @@ static void deltas_of_adagrad_are_sums_of_gradients(void **state)
             assert_near((double)row[i], (double)own[i] / 2);
             assert_near((double)row[width + i], 4 * (double)own[width + i]);
         }
-        assert_memory_equal(row, sent, 2 * width * sizeof(float));
+        assert_memory_equal(row, sent, sizeof(float) * 2 * width);
     }
 }
 
