@@ -10,6 +10,8 @@
 #
 #   pick FULL QUICK       a size: QUICK under --check
 #   muster ARGS           runs the program; what it says goes to $log
+#   together COMMAND ..   COMMAND WORD for every word after `--`, as many at a
+#                         time as there are processors: for simulated time only
 #   value KEY, list KEY   a number, an array of numbers, of JSON on stdin
 #   calc EXPRESSION       a number, by awk
 #   csv NAME COLUMN..     begins a csv file; row NAME VALUE.. adds to it
@@ -23,6 +25,19 @@ pick() { [ "$is_check" -eq 0 ] && echo "$1" || echo "$2"; }
 muster() {
     echo "\$ muster $*" >> "$log"
     NO_COLOR=1 timeout -k 5 300 "$MUSTER_BIN" "$@" 2>> "$log" || failed "muster $*"
+}
+
+# together COMMAND ARG.. -- WORD..: what COMMAND ARG.. WORD prints, word by word.
+together() {
+    local command=() word
+    while [ "$1" != -- ]; do command+=("$1"); shift; done
+    shift
+    for word; do
+        [ "$(jobs -rp | wc -l)" -lt "$(nproc)" ] || wait -n || true
+        "${command[@]}" "$word" > "$work/together.$word" &
+    done
+    wait
+    for word; do cat "$work/together.$word"; rm -f "$work/together.$word"; done
 }
 
 # A failure inside $(..) must end the section as well.

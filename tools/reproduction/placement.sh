@@ -38,15 +38,13 @@ to_target() { muster simulate --workers "$1" --compute 40ms $(job "$@") | target
 
 # race NAME WORKERS SEEDS ALGORITHM..: mean and deviation of each, by placement.
 race() {
-    local name=$1 workers=$2 seeds=$3 algorithm method seed
+    local name=$1 workers=$2 seeds=$3 algorithm method
     shift 3
     csv "$name" algorithm placement "seconds, mean" deviation least largest
     sed -i 's/seconds, mean/seconds/' "$files/$name.csv"
     for algorithm; do
         for method in $placements; do
-            for seed in $seeds; do
-                to_target "$workers" "$algorithm" "$method" "$seed"
-            done > "$work/$name.seconds"
+            together to_target "$workers" "$algorithm" "$method" -- $seeds > "$work/$name.seconds"
             row "$name" "$algorithm" "$method" $(statistics < "$work/$name.seconds")
         done
     done
