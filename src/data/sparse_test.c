@@ -279,16 +279,6 @@ static void many_names_keep_their_numbers(void **state)
     muster_names_fini(&names);
 }
 
-static void write_in(const char *folder, const char *name, const char *text)
-{
-    char path[256];
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void word_tests_of_any_name_are_read(void **state)
 {
     const char *folder = *state;
@@ -297,10 +287,10 @@ static void word_tests_of_any_name_are_read(void **state)
     assert_int_equal(muster_wordtest_load(folder, &error, &test),
                      MUSTER_ERR_INPUT);
     assert_non_null(strstr(error.text, "no .txt, .tsv or .csv file"));
-    write_in(folder, "mine.tsv", "Sun\tmoon\t7.5\n");
-    write_in(folder, "a.csv", "cat,dog,5\ncat,car,1\n");
-    write_in(folder, "asked.txt", ": capital\nrome italy paris france\n");
-    write_in(folder, "README.md", "not a test");
+    write_file(folder, "mine.tsv", "Sun\tmoon\t7.5\n");
+    write_file(folder, "a.csv", "cat,dog,5\ncat,car,1\n");
+    write_file(folder, "asked.txt", ": capital\nrome italy paris france\n");
+    write_file(folder, "README.md", "not a test");
     assert_int_equal(muster_wordtest_load(folder, &error, &test), MUSTER_OK);
     assert_int_equal(test.pairs.count, 3);
     assert_int_equal(test.analogies.count, 1);
@@ -310,7 +300,7 @@ static void word_tests_of_any_name_are_read(void **state)
     assert_string_equal(test.files[1].name, "mine");
     assert_int_equal(test.files[1].end - test.files[1].first, 1);
     muster_wordtest_fini(&test);
-    write_in(folder, "notes.txt", "this is what I did\n");
+    write_file(folder, "notes.txt", "this is what I did\n");
     assert_int_equal(muster_wordtest_load(folder, &error, &test),
                      MUSTER_ERR_INPUT);
     assert_non_null(strstr(error.text, "notes.txt:1: expected `word word"));
@@ -324,7 +314,7 @@ static void more_files_of_pairs_than_can_be_told_of_are_refused(void **state)
     for (uint32_t i = 0; i <= MUSTER_WORDFILES_MAX; i++) {
         char name[32];
         (void)snprintf(name, sizeof(name), "pairs%u.txt", i);
-        write_in(folder, name, "a b 1\n");
+        write_file(folder, name, "a b 1\n");
     }
     assert_int_equal(muster_wordtest_load(folder, &error, &test),
                      MUSTER_ERR_INPUT);
