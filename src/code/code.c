@@ -313,8 +313,9 @@ muster_status muster_code_solve(const muster_code *code,
                                 muster_code_query *query)
 {
     const uint32_t *responders = query->responders;
+    uint32_t answers = muster_code_answers(code); // a call: once, not for each
     for (uint32_t i = 0; i < query->count; i++) {
-        if (responders[i] >= muster_code_answers(code) ||
+        if (responders[i] >= answers ||
             (i > 0 && responders[i] <= responders[i - 1])) {
             return MUSTER_ERR_INVALID;
         }
