@@ -207,9 +207,9 @@ muster_status muster_net_listen(muster_net *net, const char *address,
     if (listener->fd < 0 || !bind_socket(listener->fd, &parsed) ||
         !muster_listener_watch(net, listener, true)) {
         int reason = errno;
-        status = muster_error_set(error_out, MUSTER_ERR_SYSTEM,
-                                  "cannot listen at '%s': %s%s", address,
-                                  strerror(reason), listen_hint(&parsed, reason));
+        status = muster_error_set(
+            error_out, MUSTER_ERR_SYSTEM, "cannot listen at '%s': %s%s",
+            address, strerror(reason), listen_hint(&parsed, reason));
         if (listener->fd >= 0) {
             close(listener->fd);
         }
