@@ -184,9 +184,9 @@ static muster_status check_cluster(const work *at)
 {
     const char *path = muster_config_string(at->config, MUSTER_OPT_CLUSTER);
     muster_cluster *cluster = NULL;
-    muster_status status =
-        path != NULL ? muster_cluster_read(path, at->error, &cluster)
-                     : MUSTER_OK;
+    muster_status status = path != NULL
+                               ? muster_cluster_read(path, at->error, &cluster)
+                               : MUSTER_OK;
     if (cluster != NULL && cluster->processors > 0) {
         muster_log(MUSTER_LOG_WARN,
                    "%s: processors: %" PRIu32 " is not simulated: every worker "
