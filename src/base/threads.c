@@ -57,8 +57,11 @@ _Static_assert(MUSTER_THREADS_MAX <= GATE_ACTIVE, "threads fit the gate");
 struct muster_threads {
     pthread_t threads[MUSTER_THREADS_MAX];
     uint32_t started;  // of them: all but the caller
-    cpu_set_t allowed; // processors of the program; none: not known
-    int caller_cpu;    // that the threads keep off; -1: none yet
+    cpu_set_t allowed; // processors of the program
+    uint32_t processors;
+    bool is_placed; // each thread on a group of them; see keep_apart()
+    uint32_t caller_group;
+    uint32_t groups[MUSTER_THREADS_MAX];
     muster_threads_task task;
     void *context;
     uint32_t count;
@@ -197,9 +200,8 @@ muster_status muster_threads_create(uint32_t threads, muster_threads **pool_out)
         return MUSTER_ERR_NO_MEMORY;
     }
     memset(pool, 0, sizeof(*pool));
-    pool->caller_cpu = -1;
-    if (sched_getaffinity(0, sizeof(pool->allowed), &pool->allowed) != 0) {
-        CPU_ZERO(&pool->allowed);
+    if (sched_getaffinity(0, sizeof(pool->allowed), &pool->allowed) == 0) {
+        pool->processors = (uint32_t)CPU_COUNT(&pool->allowed);
     }
     while (pool->started + 1 < threads) {
         if (!start_thread(pool)) {
@@ -248,25 +250,56 @@ static void wait_idle(muster_threads *pool)
     atomic_store(&pool->waiting, 0);
 }
 
+/* The group of a processor: as many as there are threads, of neighbours. */
+static uint32_t group_of(const muster_threads *pool, int processor)
+{
+    uint32_t before = 0;
+    for (int i = 0; i < processor; i++) {
+        before += CPU_ISSET((size_t)i, &pool->allowed) ? 1 : 0;
+    }
+    return before * (pool->started + 1) / pool->processors;
+}
+
+/* Let a thread run on the processors of a group alone. */
+static void place(muster_threads *pool, uint32_t thread, uint32_t group)
+{
+    cpu_set_t some;
+    CPU_ZERO(&some);
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        if (CPU_ISSET((size_t)i, &pool->allowed) &&
+            group_of(pool, i) == group) {
+            CPU_SET((size_t)i, &some);
+        }
+    }
+    pool->groups[thread] = group;
+    (void)pthread_setaffinity_np(pool->threads[thread], sizeof(some), &some);
+}
+
 /*
- * Wake threads, but not where the caller runs: a system may put a thread that
- * wakes on the processor of who woke it, where it gets its turn when the caller
- * has done all the work. Linux does so in a virtual machine, whose idle
- * processors it takes for busy ones.
+ * Each thread has processors of its own, and none where the caller runs. A
+ * system may put a thread that wakes on the processor of who woke it, where it
+ * gets its turn when the caller has done all the work; or two of them on one.
+ * Linux does so in a virtual machine, whose idle processors it takes for busy
+ * ones. When the caller has moved, it changes places with one thread.
  */
-static void wake_elsewhere(muster_threads *pool, int count)
+static void keep_apart(muster_threads *pool)
 {
     int here = sched_getcpu();
-    cpu_set_t others = pool->allowed;
-    if (here >= 0 && here != pool->caller_cpu && CPU_COUNT(&others) > 1) {
-        CPU_CLR((size_t)here, &others);
-        for (uint32_t i = 0; i < pool->started; i++) {
-            (void)pthread_setaffinity_np(pool->threads[i], sizeof(others),
-                                         &others);
-        }
-        pool->caller_cpu = here;
+    if (pool->processors <= pool->started || here < 0 || here >= CPU_SETSIZE ||
+        !CPU_ISSET((size_t)here, &pool->allowed)) {
+        return;
     }
-    wake(&pool->gate, count);
+    uint32_t group = group_of(pool, here);
+    uint32_t left = pool->is_placed ? pool->caller_group : UINT32_MAX;
+    for (uint32_t i = 0; i < pool->started && group != left; i++) {
+        if (!pool->is_placed) {
+            place(pool, i, i < group ? i : i + 1);
+        } else if (pool->groups[i] == group) {
+            place(pool, i, left);
+        }
+    }
+    pool->is_placed = true;
+    pool->caller_group = group;
 }
 
 static void run(muster_threads *pool, uint32_t count, bool is_waking,
@@ -285,7 +318,8 @@ static void run(muster_threads *pool, uint32_t count, bool is_waking,
     atomic_store(&pool->next, 0);
     atomic_fetch_add(&pool->gate, GATE_RUN | GATE_OPEN);
     if (is_waking && atomic_load(&pool->sleepers) > 0) {
-        wake_elsewhere(pool, (int)count - 1);
+        keep_apart(pool);
+        wake(&pool->gate, (int)count - 1);
     }
     work(pool);
     atomic_fetch_and(&pool->gate, ~GATE_OPEN);

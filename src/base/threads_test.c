@@ -116,7 +116,7 @@ static void meet(void *context, uint32_t index)
     }
 }
 
-static void a_thread_wakes_on_another_processor_than_its_caller(void **state)
+static void a_thread_wakes_on_processors_of_its_own(void **state)
 {
     (void)state;
     muster_threads *pool = NULL;
@@ -132,7 +132,7 @@ static void a_thread_wakes_on_another_processor_than_its_caller(void **state)
         both.there = 0;
         muster_threads_run(pool, 2, meet, &both);
     }
-    assert_int_equal(both.processors, here - 1);
+    assert_in_range(both.processors, 1, (here + 1) / 2);
     muster_threads_free(pool);
 }
 
@@ -164,7 +164,7 @@ int main(void)
         cmocka_unit_test(every_task_is_done_once),
         cmocka_unit_test(threads_that_did_nothing_end),
         cmocka_unit_test(short_work_has_few_parts),
-        cmocka_unit_test(a_thread_wakes_on_another_processor_than_its_caller),
+        cmocka_unit_test(a_thread_wakes_on_processors_of_its_own),
         cmocka_unit_test(parts_cover_a_range_once),
         cmocka_unit_test(this_program_may_use_a_processor),
     };
