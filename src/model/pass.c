@@ -14,6 +14,10 @@
 #define BLOCK_ROWS_MAX   4096
 /* Rows of a mini-batch are copied together: 64 MiB of them at most. */
 #define BLOCK_COPY_FLOATS 0x1p24
+/* Several threads: rows times the widest layer, a thread. As many make cells of
+ * a product that cost BLAS little copying (product.c), and tiles whose time is
+ * as before (layers_tile.c). */
+#define BLOCK_SHARED_FLOATS 0x1p17
 /* Of work that may be left: so much of a short block, but so many rows, fewer
  * than which make BLAS slow. */
 #define SPARE_SHARE    4
@@ -60,16 +64,33 @@ static double conv_floats(const muster_layers *net)
     return floats;
 }
 
+/* Rows that make BLAS fast. Few columns are few cells, so threads get more
+ * rows. Images keep too much of a row for that. */
+static double fast_rows(const muster_layers *net, uint32_t threads)
+{
+    uint32_t widest = 1;
+    for (uint32_t l = 1; l <= net->count; l++) {
+        widest = net->sizes[l] > widest ? net->sizes[l] : widest;
+    }
+    if (threads == 1 || net->conv.count > 0) {
+        return MUSTER_LAYERS_ROWS;
+    }
+    double shared =
+        fmin(BLOCK_SHARED_FLOATS * threads / widest, BLOCK_ROWS_MAX);
+    return fmax(shared, MUSTER_LAYERS_ROWS);
+}
+
 /*
  * A user's model cannot stop within a block, so its blocks are short, down to
  * a row. A built-in one can, and then rows in the hundreds keep BLAS fast
- * (MUSTER_LAYERS_ROWS); more make its float32 sums longer and win nothing.
+ * (fast_rows); more win nothing.
  * Small models on sparse rows use no BLAS for most of their work, and take as
  * many rows as are short. Very long dense rows make blocks shorter, so that
  * their copies stay bounded, and so do images with many channels: 167,772
  * floats are still 100 rows.
  */
-uint32_t muster_model_block_rows(const muster_model *model, double density)
+uint32_t muster_model_block_rows(const muster_model *model, double density,
+                                 uint32_t threads)
 {
     double rows = short_block(model, density);
     if (!is_built_in(model)) {
@@ -80,12 +101,12 @@ uint32_t muster_model_block_rows(const muster_model *model, double density)
     }
     double floats = (double)model->features + conv_floats(model->self);
     double copied = fmax(1, BLOCK_COPY_FLOATS / floats);
-    return (uint32_t)fmin(copied, MUSTER_LAYERS_ROWS);
+    return (uint32_t)fmin(copied, fast_rows(model->self, threads));
 }
 
 uint32_t muster_model_spare_rows(const muster_model *model, double density)
 {
-    double rows = muster_model_block_rows(model, density);
+    double rows = muster_model_block_rows(model, density, 1);
     double spare = short_block(model, density) / SPARE_SHARE;
     return (uint32_t)fmin(rows, fmax(spare, SPARE_ROWS_MIN));
 }

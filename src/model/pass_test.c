@@ -147,13 +147,13 @@ static void blocks_stay_in_the_hundreds_whatever_the_layers(void **state)
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
         assert_int_equal(muster_model_create(specs[i], 1024, 10, NULL, &model),
                          MUSTER_OK);
-        assert_int_equal(muster_model_block_rows(&model, 1), 512);
-        assert_true(muster_model_block_rows(&model, 0.01) >= 512);
+        assert_int_equal(muster_model_block_rows(&model, 1, 1), 512);
+        assert_true(muster_model_block_rows(&model, 0.01, 1) >= 512);
         muster_model_free(&model);
     }
     assert_int_equal(muster_model_create("softmax", 1u << 20, 10, NULL, &model),
                      MUSTER_OK);
-    assert_int_equal(muster_model_block_rows(&model, 1), 16);
+    assert_int_equal(muster_model_block_rows(&model, 1, 1), 16);
     muster_model_free(&model);
 }
 

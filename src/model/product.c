@@ -15,6 +15,12 @@
 /* Copying a float for BLAS, in operations, and a loop over c. */
 #define COPY_OPS 32.0
 #define LOOP_OPS 32.0
+/* Threads are not equally fast where processors are shared with other machines:
+ * the slowest of 16 took 1.5 times the mean. So a thread gets several cells,
+ * as long as each has so many floats: smaller ones cost more copying than is
+ * won. */
+#define CELLS_EACH 4u
+#define CELL_MIN   65536.0
 
 typedef struct grid {
     const muster_product *product;
@@ -48,6 +54,23 @@ static grid grid_of(const muster_product *product, uint32_t cells)
     return best;
 }
 
+/* Sums of at most `terms`, one after another. */
+static void multiply(const muster_product *p, const muster_product_cell *cell)
+{
+    size_t terms = p->terms > 0 ? p->terms : p->k;
+    const float *a = p->a + cell->row * (p->a_turned ? 1 : p->a_stride);
+    const float *b = p->b + cell->column * (p->b_turned ? p->b_stride : 1);
+    for (size_t at = 0; at < p->k; at += terms) {
+        size_t count = p->k - at < terms ? p->k - at : terms;
+        cblas_sgemm(CblasRowMajor, p->a_turned ? CblasTrans : CblasNoTrans,
+                    p->b_turned ? CblasTrans : CblasNoTrans, (int)cell->rows,
+                    (int)cell->columns, (int)count, 1.0f,
+                    a + at * (p->a_turned ? p->a_stride : 1), (int)p->a_stride,
+                    b + at * (p->b_turned ? 1 : p->b_stride), (int)p->b_stride,
+                    at == 0 ? p->beta : 1.0f, cell->c, (int)cell->c_stride);
+    }
+}
+
 static void do_cell(void *context, uint32_t index)
 {
     const grid *g = context;
@@ -70,12 +93,7 @@ static void do_cell(void *context, uint32_t index)
     if (p->before != NULL) {
         p->before(p->context, &cell);
     }
-    cblas_sgemm(CblasRowMajor, p->a_turned ? CblasTrans : CblasNoTrans,
-                p->b_turned ? CblasTrans : CblasNoTrans, (int)rows,
-                (int)columns, (int)p->k, 1.0f,
-                p->a + row * (p->a_turned ? 1 : p->a_stride), (int)p->a_stride,
-                p->b + column * (p->b_turned ? p->b_stride : 1),
-                (int)p->b_stride, p->beta, cell.c, (int)p->c_stride);
+    multiply(p, &cell);
     if (p->after != NULL) {
         p->after(p->context, &cell);
     }
@@ -85,8 +103,14 @@ void muster_product_run(muster_threads *pool, const muster_product *product)
 {
     double loops = (product->before != NULL ? LOOP_OPS : 0) +
                    (product->after != NULL ? LOOP_OPS : 0);
-    double each = 2.0 * product->k + loops;
-    double work_us = each * product->m * product->n / OPS_US;
-    grid g = grid_of(product, muster_threads_parts(pool, work_us));
+    double floats = (double)product->m * product->n;
+    double copies = ((double)product->m + product->n) * product->k * COPY_OPS;
+    double work_us = ((2.0 * product->k + loops) * floats + copies) / OPS_US;
+    uint32_t cells = muster_threads_parts(pool, work_us);
+    uint32_t cells_max = cells > 1 ? cells * CELLS_EACH : 1;
+    while (cells < cells_max && floats >= 2 * CELL_MIN * cells) {
+        cells *= 2;
+    }
+    grid g = grid_of(product, cells);
     muster_threads_run_some(pool, g.down * g.across, work_us, do_cell, &g);
 }
