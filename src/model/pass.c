@@ -14,10 +14,11 @@
 #define BLOCK_ROWS_MAX   4096
 /* Rows of a mini-batch are copied together: 64 MiB of them at most. */
 #define BLOCK_COPY_FLOATS 0x1p24
-/* Several threads: rows times the widest layer, a thread. As many make cells of
- * a product that cost BLAS little copying (product.c), and tiles whose time is
- * as before (layers_tile.c). */
-#define BLOCK_SHARED_FLOATS 0x1p17
+/* Several threads: rows of a thread, and rows times the widest layer. So many
+ * make cells of a product that cost BLAS little copying (product.c), and tiles
+ * that are no longer than one thread's (layers_tile.c). */
+#define BLOCK_SHARED_ROWS   256.0
+#define BLOCK_SHARED_FLOATS 0x1p18
 /* Of work that may be left: so much of a short block, but so many rows, fewer
  * than which make BLAS slow. */
 #define SPARE_SHARE    4
@@ -64,20 +65,19 @@ static double conv_floats(const muster_layers *net)
     return floats;
 }
 
-/* Rows that make BLAS fast. Few columns are few cells, so threads get more
- * rows. Images keep too much of a row for that. */
+/* Rows that make BLAS fast. Threads that share a product of few rows and few
+ * columns copy more than they multiply, so there are more rows for more
+ * threads. Images keep too much of a row for that. */
 static double fast_rows(const muster_layers *net, uint32_t threads)
 {
     uint32_t widest = 1;
     for (uint32_t l = 1; l <= net->count; l++) {
         widest = net->sizes[l] > widest ? net->sizes[l] : widest;
     }
-    if (threads == 1 || net->conv.count > 0) {
-        return MUSTER_LAYERS_ROWS;
-    }
-    double shared =
-        fmin(BLOCK_SHARED_FLOATS * threads / widest, BLOCK_ROWS_MAX);
-    return fmax(shared, MUSTER_LAYERS_ROWS);
+    double each = fmin(BLOCK_SHARED_ROWS, BLOCK_SHARED_FLOATS / widest);
+    double rows =
+        net->conv.count > 0 ? 0 : fmin(each * threads, BLOCK_ROWS_MAX);
+    return fmax(rows, MUSTER_LAYERS_ROWS);
 }
 
 /*

@@ -15,12 +15,6 @@
 /* Copying a float for BLAS, in operations, and a loop over c. */
 #define COPY_OPS 32.0
 #define LOOP_OPS 32.0
-/* Threads are not equally fast where processors are shared with other machines:
- * the slowest of 16 took 1.5 times the mean. So a thread gets several cells,
- * as long as each has so many floats: smaller ones cost more copying than is
- * won. */
-#define CELLS_EACH 4u
-#define CELL_MIN   65536.0
 
 typedef struct grid {
     const muster_product *product;
@@ -106,11 +100,6 @@ void muster_product_run(muster_threads *pool, const muster_product *product)
     double floats = (double)product->m * product->n;
     double copies = ((double)product->m + product->n) * product->k * COPY_OPS;
     double work_us = ((2.0 * product->k + loops) * floats + copies) / OPS_US;
-    uint32_t cells = muster_threads_parts(pool, work_us);
-    uint32_t cells_max = cells > 1 ? cells * CELLS_EACH : 1;
-    while (cells < cells_max && floats >= 2 * CELL_MIN * cells) {
-        cells *= 2;
-    }
-    grid g = grid_of(product, cells);
+    grid g = grid_of(product, muster_threads_parts(pool, work_us));
     muster_threads_run_some(pool, g.down * g.across, work_us, do_cell, &g);
 }
