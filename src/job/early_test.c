@@ -14,7 +14,8 @@ typedef struct two_runs {
 static void open_runs(two_runs *runs, const char *code, uint32_t threads)
 {
     static const bed_option options[] = {
-        {"data", "synthetic:samples=8,features=300000,classes=10"},
+        {"data", "synthetic:samples=8,features=150000,classes=2,test=0"},
+        {"model", "mlp:hidden=10"},
         {"batch", "8"},
         {"optimizer", "momentum:beta=0.9"},
         {"clip", "1"},
@@ -22,7 +23,7 @@ static void open_runs(two_runs *runs, const char *code, uint32_t threads)
     testbed *beds[] = {&runs->plain, &runs->early};
     for (size_t i = 0; i < 2; i++) {
         *beds[i] =
-            (testbed){.config = bed_config(options, 5), .threads = threads};
+            (testbed){.config = bed_config(options, 6), .threads = threads};
         bed_start(beds[i], code, 4);
     }
 }
@@ -110,7 +111,7 @@ static void check_code(const char *code, uint32_t threads)
         muster_job plain = bed_update_job(&runs.plain, step % 4);
         muster_job early = bed_update_job(&runs.early, step % 4);
         uint32_t tiles = decode_to(&runs.early, &early, shares[step]);
-        assert_true(shares[step] > 0 ? tiles > 0 : tiles == 0);
+        assert_true(shares[step] < 0.7 || tiles > 0);
         assert_true(step > 4 || tiles >= before);
         before = tiles;
         uint64_t pieces = runs.plain.pieces;

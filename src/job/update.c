@@ -24,7 +24,7 @@
 #include "job/inside.h"
 #include "model/layers_kernel.h"
 
-#define DECODE_FLOATS   ((size_t)2 << 20) // read and written by a tile
+#define DECODE_FLOATS   ((size_t)1 << 20) // read and written by a tile
 #define DECODE_MIN      ((size_t)4096)    // coordinates of a piece
 #define OPTIMISE_FLOATS ((size_t)1 << 19) // coordinates of a piece
 #define STRIP_FLOATS    ((size_t)8192)    // coordinates that stay in a cache
