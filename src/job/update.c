@@ -5,8 +5,8 @@
  *  1. decode (code/decode.h), which also measures the messages for the bound
  *     on what rounding did. A tile is the same range of every block, so that
  *     tiles need the messages from their begin on: DECODE (early.c) does them
- *     as the messages arrive, and UPDATE the rest. A message that is not finite shows in the sum; the
- *     job then ends MUSTER_INEXACT and says which.
+ *     as the messages arrive, and UPDATE the rest. A message that is not
+ *     finite shows in the sum; the job then ends MUSTER_INEXACT and says which.
  *  2. optimise. Mean, clipping, l2 term, optimiser, into the output blob; all
  *     of it for a strip that stays in the cache, so that the pass goes over
  *     memory once.

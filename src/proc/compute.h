@@ -44,7 +44,8 @@
 typedef struct muster_compute muster_compute;
 
 /* What carries out a job: begin, pieces until one is neither MUSTER_IN_PROGRESS
- * nor MUSTER_ERR_AGAIN or the job is cancelled, end. The contract is that of job/executor.h. */
+ * nor MUSTER_ERR_AGAIN or the job is cancelled, end. The contract is that of
+ * job/executor.h. */
 typedef struct muster_compute_engine {
     void *self;
     void (*begin)(void *self, muster_job *job);

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 job="--data synthetic:samples=60,features=20000,classes=4,test=0 --model mlp:hidden=100 \
-    --optimizer momentum --batch 30 --steps 12 --workers 2 --threads 1"
+    --optimizer momentum --batch 30 --steps 10 --workers 2 --threads 1"
 
 # An answer is on its way: what a worker's end of a connection has written and
 # the other end has not read. The coordinator reads 100 MB/s, so that takes a
@@ -49,12 +49,12 @@ disturb() {
 }
 has_said() { [ "$(grep -c "$1" "$work/err.bg")" -ge "$2" ]; }
 
-for code in uncoded frc; do
-    options="--code $code"
-    [ "$code" = uncoded ] || options="$options --stragglers 1"
-    expect 0 train $job $options --local 2 --quiet --run "$work/$code.alone"
-    disturb "$work/$code" $options
-    cmp "$work/$code.alone/model.safetensors" "$work/$code/model.safetensors" ||
+for name in uncoded frc; do
+    options="--code $name"
+    [ "$name" = uncoded ] || options="$options --stragglers 1"
+    expect 0 train $job $options --local 2 --quiet --run "$work/$name.alone"
+    disturb "$work/$name" $options
+    cmp "$work/$name.alone/model.safetensors" "$work/$name/model.safetensors" ||
         fail "$options: another model than that of an undisturbed run"
 done
 wait_until 10 none_left || fail "left running: $(marked)"
