@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -30,6 +31,7 @@ typedef struct toy {
     uint64_t results; // wakes
     uint64_t come;    // pieces that a DECODE may do so far
     uint64_t starved; // how often one could not
+    int priority;     // of the thread that began the last job
 } toy;
 
 static void signal_change(toy *shared, uint64_t *counter)
@@ -54,6 +56,7 @@ static void toy_begin(void *self, muster_job *job)
     toy *shared = self;
     shared->job = *job;
     shared->pieces_left = job->shard;
+    shared->priority = getpriority(PRIO_PROCESS, 0);
     signal_change(shared, &shared->begun);
 }
 
@@ -99,22 +102,25 @@ static void toy_wake(void *context)
     signal_change(shared, &shared->results);
 }
 
-static muster_compute *start(toy *shared, uint32_t queue_max,
-                             muster_slowness slowness)
+static muster_compute *start_with(toy *shared, muster_compute_opts opts)
 {
     memset(shared, 0, sizeof *shared);
     pthread_mutex_init(&shared->mutex, NULL);
     pthread_cond_init(&shared->changed, NULL);
-    muster_compute_opts opts = {
-        .engine = {shared, toy_begin, toy_piece, toy_end},
-        .slowness = slowness,
-        .queue_max = queue_max,
-        .wake = toy_wake,
-        .wake_context = shared,
-    };
+    opts.engine =
+        (muster_compute_engine){shared, toy_begin, toy_piece, toy_end};
+    opts.wake = toy_wake;
+    opts.wake_context = shared;
     muster_compute *compute = NULL;
     assert_int_equal(muster_compute_start(&opts, NULL, &compute), MUSTER_OK);
     return compute;
+}
+
+static muster_compute *start(toy *shared, uint32_t queue_max,
+                             muster_slowness slowness)
+{
+    return start_with(shared, (muster_compute_opts){.slowness = slowness,
+                                                    .queue_max = queue_max});
 }
 
 static void stop(toy *shared, muster_compute *compute)
@@ -343,6 +349,24 @@ static void a_decoding_that_sleeps_is_cancelled(void **state)
     stop(&shared, compute); // hangs when it is wrong
 }
 
+static void a_thread_that_yields_has_a_lower_priority_than_others(void **state)
+{
+    (void)state;
+    toy shared;
+    for (int yields = 0; yields < 2; yields++) {
+        muster_compute *compute =
+            start_with(&shared, (muster_compute_opts){.slowness = not_slow,
+                                                      .queue_max = 1,
+                                                      .yields = yields == 1});
+        submit(compute, 1, 1, MUSTER_JOB_EVALUATE);
+        wait_for(&shared, &shared.results, 1);
+        int here = getpriority(PRIO_PROCESS, 0); // a larger one is nicer
+        assert_true(yields == 1 && here < 19 ? shared.priority > here
+                                             : shared.priority == here);
+        stop(&shared, compute);
+    }
+}
+
 static void stopping_ends_running_and_waiting_jobs(void **state)
 {
     (void)state;
@@ -388,6 +412,7 @@ int main(void)
         cmocka_unit_test(a_decoding_goes_on_when_more_has_come),
         cmocka_unit_test(a_decoding_gives_way_to_any_other_job),
         cmocka_unit_test(a_decoding_that_sleeps_is_cancelled),
+        cmocka_unit_test(a_thread_that_yields_has_a_lower_priority_than_others),
         cmocka_unit_test(stopping_ends_running_and_waiting_jobs),
         cmocka_unit_test(start_fails_cleanly_without_memory),
     };
