@@ -1,35 +1,11 @@
 /*
  * mf_order.c -- which cells are whose, and in which order they are visited.
  */
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "task/mf.h"
-
-/* A cell with the part of its row, for sorting. */
-typedef struct placed {
-    uint64_t major; // part, and what comes first in it
-    muster_cell cell;
-} placed;
-
-static int compare_placed(const void *a, const void *b)
-{
-    const placed *x = a;
-    const placed *y = b;
-    if (x->major != y->major) {
-        return x->major < y->major ? -1 : 1;
-    }
-    if (x->cell.row != y->cell.row) {
-        return x->cell.row < y->cell.row ? -1 : 1;
-    }
-    if (x->cell.col != y->cell.col) {
-        return x->cell.col < y->cell.col ? -1 : 1;
-    }
-    // The same cell twice: all nodes must have the same order.
-    return (x->cell.value > y->cell.value) - (x->cell.value < y->cell.value);
-}
+#include "task/mf_sort.h"
 
 /* Sort numbers, one byte at a time; `spare` is as long as they are. */
 static void sort_numbers(uint32_t *numbers, uint32_t *spare, uint64_t count)
@@ -102,26 +78,21 @@ static uint32_t minor_of(const muster_mf *m, muster_cell cell, uint64_t i,
     return cell.row;
 }
 
-static int compare_columns(const void *a, const void *b)
-{
-    const placed *x = a;
-    const placed *y = b;
-    return x->cell.col != y->cell.col ? x->cell.col < y->cell.col ? -1 : 1
-                                      : compare_placed(a, b);
-}
-
 /* Cells in a random order, given by part: put those of one column in a block
  * together. */
-static void join_columns(placed *all, const uint64_t *counts, uint32_t parts)
+static void join_columns(muster_mf_placed *all, muster_mf_placed *spare,
+                         const uint64_t *counts, uint32_t parts)
 {
+    uint64_t at = 0;
+    uint32_t block = 0;
     for (uint32_t part = 0; part < parts; part++) {
-        for (uint64_t at = 0; at < counts[part]; at += MUSTER_MF_BLOCK) {
-            uint64_t left = counts[part] - at;
-            qsort(all + at, left < MUSTER_MF_BLOCK ? left : MUSTER_MF_BLOCK,
-                  sizeof(*all), compare_columns);
+        for (uint64_t i = 0; i < counts[part]; i++, at++) {
+            block += i % MUSTER_MF_BLOCK == 0;
+            all[at].part = block; // the parts follow each other already
+            all[at].minor = all[at].cell.col;
         }
-        all += counts[part];
     }
+    muster_mf_sort_stable(all, spare, at);
 }
 
 /* Sort cells by part, in it by `order`, then by row; parts count them in
@@ -129,26 +100,28 @@ static void join_columns(placed *all, const uint64_t *counts, uint32_t parts)
 static muster_status place(const muster_mf *m, muster_ratings *cells,
                            within_part order, uint64_t *counts_out)
 {
-    placed *all = muster_mem_array(cells->count, sizeof(*all));
-    if (all == NULL) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
-    for (uint64_t i = 0; i < cells->count; i++) {
+    muster_mf_placed *all = muster_mem_raw_aligned(cells->count, sizeof(*all));
+    muster_mf_placed *spare =
+        muster_mem_raw_aligned(cells->count, sizeof(*all));
+    bool built = all != NULL && spare != NULL;
+    for (uint64_t i = 0; built && i < cells->count; i++) {
         muster_cell cell = cells->cells[i];
-        uint64_t part = muster_mf_part_of(m, cell.row);
-        all[i].major = part << 32 | minor_of(m, cell, i, order);
-        all[i].cell = cell;
+        uint32_t part = muster_mf_part_of(m, cell.row);
+        all[i] = (muster_mf_placed){part, minor_of(m, cell, i, order), cell};
         counts_out[part]++;
     }
-    qsort(all, cells->count, sizeof(*all), compare_placed);
-    if (order == BY_CHANCE) {
-        join_columns(all, counts_out, m->parts);
+    if (built) {
+        muster_mf_sort(all, spare, cells->count);
+        if (order == BY_CHANCE) {
+            join_columns(all, spare, counts_out, m->parts);
+        }
     }
-    for (uint64_t i = 0; i < cells->count; i++) {
+    for (uint64_t i = 0; built && i < cells->count; i++) {
         cells->cells[i] = all[i].cell;
     }
     muster_mem_free(all);
-    return MUSTER_OK;
+    muster_mem_free(spare);
+    return built ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
 }
 
 /* Sort the cells by part and column, or by part and chance; others by
