@@ -163,6 +163,21 @@ static muster_status mf_tables(void *task, muster_ps *ps,
     return status;
 }
 
+/* How far each part is, at its own node: `in_turns` keeps rows that are only
+ * pulled where they are. */
+static muster_status mf_working_tables(void *task, muster_ps *ps,
+                                       muster_error *error_out)
+{
+    muster_mf *m = task;
+    muster_ps_table_opts opts = MUSTER_PS_TABLE_OPTS_INIT;
+    opts.width = MUSTER_MF_TURN_FLOATS;
+    opts.keys = m->parts;
+    opts.in_turns = true;
+    return m->options.order == MUSTER_MF_ORDER_COLUMN
+               ? muster_ps_table_add(ps, &opts, error_out, &m->turn_table)
+               : MUSTER_OK;
+}
+
 static uint64_t mf_units(const void *task)
 {
     const muster_mf *m = task;
@@ -213,6 +228,7 @@ const muster_task_ops muster_task_mf = {
     .create = mf_create,
     .free = mf_free,
     .tables = mf_tables,
+    .working_tables = mf_working_tables,
     .units = mf_units,
     .epochs = mf_epochs,
     .stops_by = mf_stops_by,
