@@ -7,11 +7,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "task/mf.h"
 #include "task/tasks.h"
+
+/* Longer than a part takes for a piece of the columns, and than a node may be
+ * kept from its processor. */
+#define TURN_WAIT_NS (100 * MUSTER_NS_PER_MS)
 
 static const muster_spec_field fields[] = {
     {"rank", MUSTER_SPEC_UINT, offsetof(muster_mf_options, rank), 1, 4096, NULL,
@@ -122,6 +127,7 @@ static muster_status mf_create(const muster_task_opts *opts,
     m->parts = opts->parts_max > 0 ? opts->parts_max : 1;
     m->seed = opts->seed;
     m->unit = 1;
+    m->turn_wait_ns = TURN_WAIT_NS;
     muster_status status =
         muster_task_options(opts->model, fields, &m->options, error_out);
     if (status == MUSTER_OK) {

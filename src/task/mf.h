@@ -101,9 +101,10 @@ typedef struct muster_mf {
     muster_mf_group *groups; // by part and row; each row is in one
     uint64_t group_count;
     uint32_t parts;
-    uint32_t turn_table; // 0: none, nodes do not know how far others are
-    double mean;         // was taken off all values; 0 without biases
-    double unit;         // u; 1 without biases
+    uint32_t turn_table;  // 0: none, nodes do not know how far others are
+    int64_t turn_wait_ns; // for a part whose turn does not change
+    double mean;          // was taken off all values; 0 without biases
+    double unit;          // u; 1 without biases
     double rate;
     double l2;
     uint32_t optimizer;

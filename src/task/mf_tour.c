@@ -33,7 +33,6 @@
 #define SURE_CELLS 8192u
 #define SURE_MAX   64u
 #define COUNT_EACH 4096u
-#define WAIT_NS    (100 * MUSTER_NS_PER_MS) // for a part that does not move
 
 /* What is known of the part ahead. */
 typedef struct ahead {
@@ -193,7 +192,7 @@ static void await_turn(tour *t, uint32_t number)
         int64_t now = muster_clock_ns();
         since = t->ahead.done != before ? now : since;
         before = t->ahead.done;
-        t->ahead.no_more |= now - since > WAIT_NS;
+        t->ahead.no_more |= now - since > t->pass->m->turn_wait_ns;
     }
     t->free = t->ahead.no_more ? t->runs : t->free;
 }
