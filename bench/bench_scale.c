@@ -28,6 +28,7 @@
 #include "scale.h"
 
 enum { LIST_MAX = 16, WORKERS_MAX = 64 };
+enum { LARGE_S = 30 }; // that a run of a large task may take
 
 #define COMPLEX_64 \
     "complex:dim=64,negatives=4,loss=logistic,reciprocal=0,n3=0,decay=1"
@@ -332,7 +333,9 @@ static void add_task(scale_bench *b, const scale_task *task)
             add_layout(found, b->nodes[i], b->node_threads[i], SCALE_USUAL);
         }
     }
-    add_limits(found, nodes);
+    if (!task->large) {
+        add_limits(found, nodes);
+    }
 }
 
 /* All layouts of the large tasks, or of the others, once. Those that there is
@@ -344,7 +347,8 @@ static void run_all(scale_bench *b, bool large)
         for (uint32_t k = 0; found->task->large == large && k < found->count;
              k++) {
             scale_layout *l = &found->layouts[k];
-            if (seconds_left(b) > 1 + l->last_s) {
+            double needed = large ? LARGE_S : 1 + l->last_s;
+            if (seconds_left(b) > needed) {
                 run_layout(b, found, l);
             }
         }

@@ -1,7 +1,7 @@
 /*
  * mf_sort.c -- see mf_sort.h.
  *
- * One pass a digit of nine bits, the lowest digit of the least field first.
+ * One pass a digit of nine bits, the lowest digit of the last field first.
  * Digits that are the same in all cells, as the upper ones of small numbers
  * are, take no pass.
  */
@@ -79,12 +79,12 @@ static bool pass(const muster_mf_placed *from, muster_mf_placed *to,
     return true;
 }
 
-static void sort_from(field least, muster_mf_placed *all,
+static void sort_from(field lowest, muster_mf_placed *all,
                       muster_mf_placed *spare, uint64_t count)
 {
     muster_mf_placed *from = all;
     muster_mf_placed *to = spare;
-    for (field by = least; count > 0 && by <= PART; by++) {
+    for (field by = lowest; count > 0 && by <= PART; by++) {
         for (uint32_t shift = 0; shift < FIELD_BITS; shift += DIGIT_BITS) {
             if (pass(from, to, count, by, shift)) {
                 muster_mf_placed *sorted = to;
