@@ -217,8 +217,9 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
     }
 }
 
-/* Does one that joins go on loading its shards? Reading the data can take
- * longer than patience lasts; a worker that stands still is soon lost. */
+/* Does one that joins go on loading its shards? Both can take longer than
+ * patience lasts: receiving them over a slow link, when it is not busy, and
+ * reading them. A worker that stands still is soon lost. */
 static bool somebody_loads(muster_coordinator *c, int64_t now_ns)
 {
     for (uint32_t id = 0; id < c->worker_count; id++) {
@@ -226,8 +227,8 @@ static bool somebody_loads(muster_coordinator *c, int64_t now_ns)
         const muster_link *link = worker->under_way_count > 0
                                       ? muster_member_link(&c->member, id)
                                       : NULL;
-        if (link != NULL && link->busy &&
-            now_ns - link->progress_ns < c->opts.patience_ns) {
+        if (link != NULL &&
+            (!link->busy || now_ns - link->progress_ns < c->opts.patience_ns)) {
             return true;
         }
     }

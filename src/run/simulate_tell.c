@@ -36,10 +36,13 @@ muster_outcome_spread muster_outcome_spread_of(const muster_outcome *outcome,
     return spread;
 }
 
-/* "12.34 ms", "3.21 s", "4.5 min": a time in the unit that fits it. */
+/* "12.34 ms", "3.21 s", "4.5 min": a time in the unit that fits it; "-" where
+ * no step was done. */
 static const char *time_text(double ms, char *text, size_t size)
 {
-    if (ms < SECOND_MS) {
+    if (isnan(ms)) {
+        snprintf(text, size, "-");
+    } else if (ms < SECOND_MS) {
         snprintf(text, size, "%.2f ms", ms);
     } else if (ms < 2 * MINUTE_MS) {
         snprintf(text, size, "%.2f s", ms / SECOND_MS);

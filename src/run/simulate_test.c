@@ -460,20 +460,20 @@ static void another_code_in_mid_run_ends_with_the_same_model(void **state)
 }
 
 /* All connections of a machine share its NIC: the coordinator's link needs n
- * times a message down, and then up. */
+ * times a message down, and then up. The data, a megabyte a worker, needs
+ * longer than the patience of a minute. */
 static void a_step_takes_what_the_coordinators_link_needs(void **state)
 {
     (void)state;
-    const char *const flags[] = {"--workers", "100",  "--code",      "uncoded",
-                                 "--steps",   "5",    "--bandwidth", "100",
-                                 "--compute", "10ms", "--latency",   "1ms",
-                                 NULL};
+    const char *const flags[] = {
+        "--workers",      "1000",  "--code",      "uncoded",
+        "--model-floats", "40000", "--bandwidth", "100",
+        "--steps",        "5",     NULL};
     char *text = NULL;
     assert_int_equal(simulate(flags, &text), MUSTER_OK);
     json_t *result = json_loads(text, 0, NULL);
     const json_t *step = json_object_get(code_at(result, 0), "step_ms");
-    double bytes = 4.0 * 100000; // without data
-    double link_ms = 2 * 100 * bytes * 8 / 100e6 * 1e3;
+    double link_ms = 2 * 1000 * 4.0 * 40000 * 8 / 100e6 * 1e3;
     assert_true(number(step, "mean") >= link_ms);
     assert_true(number(step, "mean") < link_ms * 1.05);
     json_decref(result);

@@ -6,20 +6,23 @@ about="Workers under edges under a coordinator, a code in each layer, tolerances
 sections="load bars grid accuracy ingress scale planning real stopped auto"
 checked="load bars grid accuracy ingress scale planning"
 
-# cluster NAME SLOW_EDGE SLOW_WORKERS: 4 edges of 10 workers. Computing a shard
-# takes 10 ms and Exp(5 ms), a link 20 ms, an edge's 50 ms, a tenth of all tries
-# fail. The first edge's link takes SLOW_EDGE times as long; SLOW_WORKERS workers
-# under each edge are ten times slower.
+# cluster NAME SLOW_EDGE SLOW_WORKERS [EDGES]: 4 edges of 10 workers, or EDGES.
+# Computing a shard takes 10 ms and Exp(5 ms), a link 20 ms, an edge's 50 ms, a
+# tenth of all tries fail. The links of the first edge, or of a tenth of them,
+# take SLOW_EDGE times as long; SLOW_WORKERS workers under each edge are ten
+# times slower.
 cluster() {
+    local edges=${4:-4} slow=$((${4:-10} / 10))
     cat > "$work/$1.yaml" <<EOP
 version: 1
 defaults:
   worker: {compute: {shift: 10ms, mean: 5ms}, link: {latency: 20ms, loss: 0.1}}
   edge: {link: {latency: 50ms, loss: 0.1}}
 edges:
-  - link: {latency: $((50 * $2))ms}
+  - count: $slow
+    link: {latency: $((50 * $2))ms}
     workers: [{count: $((10 - $3))}, {count: $3, speed: 0.1}]
-  - count: 3
+  - count: $((edges - slow))
     workers: [{count: $((10 - $3))}, {count: $3, speed: 0.1}]
 EOP
 }
@@ -35,6 +38,9 @@ field() { grep -oE "\"$1\": *(\"[^\"]*\"|[^,}]*)" | head -n 1 | sed 's/^[^:]*: *
 # chosen NAME KEY, alternative NAME LABEL KEY: of that plan.
 chosen() { field "$2" < "$work/$1.plan"; }
 alternative() { grep -o "{\"label\": \"$2\"[^}]*}" "$work/$1.plan" | field "$3"; }
+
+# of_scheme NAME SCHEME KEY: of what the plan chose, or of an alternative.
+of_scheme() { if [ "$2" = planned ]; then chosen "$1" "$3"; else alternative "$@"; fi; }
 
 # step_ms FILE CODE: the mean simulated step. Messages are short: time is what
 # the file says.
@@ -85,13 +91,11 @@ TEXT
     csv bars cluster scheme code "expected ms" "simulated ms"
     for name in strong moderate; do
         plan $name --all-workers
-        for label in uncoded worker-only edge-only flat; do
-            spec=$(alternative $name $label spec)
-            row bars $name $label "${spec//,/ }" "$(alternative $name $label expected_ms)" \
+        for label in uncoded worker-only edge-only flat planned; do
+            spec=$(of_scheme $name $label spec)
+            row bars $name $label "${spec//,/ }" "$(of_scheme $name $label expected_ms)" \
                 "$(step_ms "$work/$name.yaml" "$spec")"
         done
-        spec=$(chosen $name spec)
-        row bars $name planned "${spec//,/ }" "$(chosen $name expected_ms)" "$(step_ms "$work/$name.yaml" "$spec")"
         plan $name --used "$work/$name.used.yaml"
         spec=$(chosen $name spec)
         row bars $name "planned; without slow machines" "${spec//,/ } of $(chosen $name workers) workers" \
@@ -124,7 +128,7 @@ TEXT
 }
 
 section_grid() {
-    local s_e s_w best
+    local best
     cat <<'TEXT'
 ## Over (s_e, s_w)
 
@@ -133,9 +137,8 @@ TEXT
     cluster strong 20 2
     plan strong --all-workers
     csv grid s_w "s_e = 0" "s_e = 1" "s_e = 2"
-    for s_w in 0 1 2 3 4 5; do
-        row grid $s_w $(for s_e in 0 1 2; do step_ms "$work/strong.yaml" hier:se=$s_e,sw=$s_w; done)
-    done
+    together step_ms "$work/strong.yaml" -- hier:sw={0..5},se={0..2} |
+        paste -d, - - - | awk '{ print NR - 1 "," $0 }' >> "$files/grid.csv"
     table grid
     plot grid "Mean step in ms over s_w" <<'TEXT'
 set xlabel "s_w"
@@ -150,8 +153,17 @@ TEXT
     figure "surrogate over expected; minus 1" "negative" "$(chosen strong surrogate_gap)" -0.5 0.1 "the mean of a maximum is above the maximum of means"
 }
 
+# to_accuracy GOAL SCHEME: steps and seconds until that accuracy.
+to_accuracy() {
+    local json
+    json=$(muster simulate --cluster "$work/strong.yaml" --code "$(of_scheme strong "$2" spec)" \
+        --data "$data/mnist" --model softmax --batch 600 --lr 0.1 --steps 400 \
+        --until "accuracy=$1" --eval-every 5 --json | tr -d '\n')
+    echo "$(field steps <<< "$json") $(field virtual_s <<< "$json")"
+}
+
 section_accuracy() {
-    local name spec json goal
+    local goal
     cat <<'TEXT'
 ## Accuracy against time
 
@@ -167,14 +179,8 @@ TEXT
     plan strong --all-workers
     csv accuracy "test accuracy" steps uncoded worker-only edge-only planned
     for goal in 0.8 0.86 0.88 0.89; do
-        for name in uncoded worker-only edge-only planned; do
-            spec=$([ $name = planned ] && chosen strong spec || alternative strong $name spec)
-            json=$(muster simulate --cluster "$work/strong.yaml" --code "$spec" --data "$data/mnist" --model softmax \
-                --batch 600 --lr 0.1 --steps 400 --until accuracy=$goal --eval-every 5 --json | tr -d '\n')
-            field steps <<< "$json" >> "$work/steps.$goal"
-            field virtual_s <<< "$json" > "$work/seconds.$name"
-        done
-        row accuracy $goal "$(tail -n 1 "$work/steps.$goal")" $(cat "$work"/seconds.{uncoded,worker-only,edge-only,planned})
+        together to_accuracy $goal -- uncoded worker-only edge-only planned > "$work/to.$goal"
+        row accuracy $goal $(tail -n 1 "$work/to.$goal" | cut -d' ' -f1) $(cut -d' ' -f2 "$work/to.$goal")
     done
     table accuracy
     plot accuracy "Test accuracy against seconds" <<'TEXT'
@@ -187,8 +193,7 @@ TEXT
     figures
     figure "time to .89: uncoded over planned" "up to 4.37" "$(calc "$(of 0.89 3) / $(of 0.89 6)" 3)" 6 12 "as the step times"
     figure "steps to .89: largest minus least of the schemes" "0" \
-        "$(sort -g "$work/steps.0.89" | awk 'NR == 1 { a = $1 } { b = $1 } END { print b - a }')" 0 0 "exact codes"
-    rm -f "$work"/steps.*
+        "$(sort -g "$work/to.0.89" | awk 'NR == 1 { a = $1 } { b = $1 } END { print b - a }')" 0 0 "exact codes"
 }
 
 section_ingress() {
@@ -219,9 +224,18 @@ TEXT
     figure "edges; m_e = 2 over m_e = 1: bytes" "1/2" "$(calc "$(of "edges; m_e = 2" 4) / $(of edges 4)" 3)" 0.4 0.7 "two more messages of half the length may come"
 }
 
+# scale_row STEPS DELAYS: a line of scale.csv.
+scale_row() {
+    local seconds options=() TIMEFORMAT="%U %S"
+    [ "$2" = none ] || options=(--delay exponential:mean=20ms)
+    { time muster simulate --topology 100x100 --code hier:se=1,sw=1 --steps "$1" "${options[@]}" --json \
+        > "$work/scale.$2"; } 2> "$work/scale.$2.time"
+    seconds=$(awk '{ print $1 + $2 }' "$work/scale.$2.time")
+    cells "$2" 10000 100 "$1" "$seconds" "$(tr -d '\n' < "$work/scale.$2" | grep -o '"step_ms": {[^}]*}' | field mean)"
+}
+
 section_scale() {
-    local steps seconds delay options
-    local TIMEFORMAT="%U %S"
+    local steps
     steps=$(pick 1000 100)
     cat <<TEXT
 ## Ten thousand workers
@@ -230,35 +244,12 @@ section_scale() {
 \`--delay exponential:mean=20ms\`. Seconds are those of the processor.
 TEXT
     csv scale delays workers edges steps "seconds of one core" "simulated mean step ms"
-    for delay in none exponential; do
-        options=()
-        [ $delay = none ] || options=(--delay exponential:mean=20ms)
-        { time muster simulate --topology 100x100 --code hier:se=1,sw=1 --steps "$steps" "${options[@]}" --json \
-            > "$work/scale.json"; } 2> "$work/scale.time"
-        seconds=$(awk '{ print $1 + $2 }' "$work/scale.time")
-        row scale $delay 10000 100 "$steps" "$seconds" "$(tr -d '\n' < "$work/scale.json" | grep -o '"step_ms": {[^}]*}' | field mean)"
-    done
+    together scale_row "$steps" -- none exponential >> "$files/scale.csv"
     table scale
     of() { awk -F, -v s="$1" '$1 == s { print $5 }' "$files/scale.csv"; }
     figures
     figure "seconds for a thousand steps" "-" "$(calc "$(of none) * 1000 / $steps" 3)" 1 60 "not in the paper; the time to begin counts"
     figure "exponential delays: seconds likewise" "-" "$(calc "$(of exponential) * 1000 / $steps" 3)" 1 60 "every worker draws a delay in every step"
-}
-
-# equal EDGES NAME: that many edges of ten workers, some of them slow.
-equal() {
-    cat > "$work/$2.yaml" <<EOP
-version: 1
-defaults:
-  worker: {compute: {shift: 10ms, mean: 5ms}, link: {latency: 20ms, loss: 0.1}}
-  edge: {link: {latency: 50ms, loss: 0.1}}
-edges:
-  - count: $(($1 / 10))
-    link: {latency: 1s}
-    workers: [{count: 8}, {count: 2, speed: 0.1}]
-  - count: $(($1 - $1 / 10))
-    workers: [{count: 8}, {count: 2, speed: 0.1}]
-EOP
 }
 
 section_planning() {
@@ -272,7 +263,7 @@ quiet cluster: 4 edges with 10 workers each, computing takes 10 ms + Exp(0.1 ms)
 TEXT
     csv planning cluster workers code seconds
     for edges in 10 100; do
-        equal $edges edges
+        cluster edges 20 2 $edges
         { time plan edges; } 2> "$work/time"
         row planning "$edges edges" $((edges * 10)) "$(chosen edges spec | tr , ' ')" "$(cat "$work/time")"
         printf 'version: 1\ndefaults: {worker: {compute: {shift: 10ms, mean: 5ms}, link: {latency: 20ms, loss: 0.1}}}\nworkers: [{count: %d}, {count: %d, speed: 0.1}]\n' \
@@ -297,14 +288,25 @@ EOP
     figure "quiet: stragglers tolerated" "0" "$(chosen quiet s)" 0 0 "coding does not pay"
 }
 
+# real_row SCHEME: a line of real.csv.
+real_row() {
+    local spec expected run
+    spec=$(of_scheme real "$1" spec)
+    expected=$(of_scheme real "$1" expected_ms)
+    run=$(muster train --cluster "$work/real.yaml" --delay "cluster:file=$work/real.yaml" --code "$spec" \
+        --data synthetic:samples=1200,features=20,classes=5 --batch 120 --lr 0.1 --steps 100 --json |
+        tr -d '\n' | grep -o '"step_ms": {[^}]*}' | field mean)
+    cells "$1" "${spec//,/ }" "$expected" "$run" "$(calc "$run / $expected" 3)"
+}
+
 section_real() {
-    local spec run
     cat <<'TEXT'
 ## A real run against its prediction
 
 4 edges with 3 workers each as processes of this machine, which sleep as long as the cluster file says: computing takes 20 ms + Exp(20
 ms), a worker's link 10 ms and an edge's 20 ms each way, a tenth of all tries fail; one edge's link is 5 times slower, one
-worker under each edge 5 times. `muster plan` says what a step takes, `muster train --delay cluster:file=..` what it took.
+worker under each edge 5 times. `muster plan` says what a step takes, `muster train --delay cluster:file=..` what it took. The three
+schemes run at the same time: their processes sleep.
 TEXT
     cat > "$work/real.yaml" <<'EOP'
 version: 1
@@ -319,18 +321,11 @@ edges:
 EOP
     plan real --all-workers
     csv real scheme code "expected ms" "measured ms" ratio
-    for scheme in uncoded edge-only planned; do
-        spec=$([ $scheme = planned ] && chosen real spec || alternative real $scheme spec)
-        expected=$([ $scheme = planned ] && chosen real expected_ms || alternative real $scheme expected_ms)
-        run=$(muster train --cluster "$work/real.yaml" --delay "cluster:file=$work/real.yaml" --code "$spec" \
-            --data synthetic:samples=1200,features=20,classes=5 --batch 120 --lr 0.1 --steps 100 --json |
-            tr -d '\n' | grep -o '"step_ms": {[^}]*}' | field mean)
-        row real $scheme "${spec//,/ }" "$expected" "$run" "$(calc "$run / $expected" 3)"
-    done
+    at_once=3 together real_row -- uncoded edge-only planned >> "$files/real.csv"
     table real
     of() { awk -F, -v s="$1" '$1 == s { print $5 }' "$files/real.csv"; }
     figures
-    figure "planned: measured over expected" "-" "$(of planned)" 0.85 1.15 "16 processes on this machine compute and talk besides what the file says"
+    figure "planned: measured over expected" "-" "$(of planned)" 0.85 1.15 "17 processes a scheme on this machine compute and talk besides what the file says"
     figure "edge-only: measured over expected" "-" "$(of edge-only)" 0.85 1.15 "likewise"
     figure "uncoded: measured over expected" "-" "$(of uncoded)" 0.85 1.15 "likewise"
 }

@@ -10,11 +10,14 @@
 #
 #   pick FULL QUICK       a size: QUICK under --check
 #   muster ARGS           runs the program; what it says goes to $log
-#   together COMMAND ..   COMMAND WORD for every word after `--`, as many at a
-#                         time as there are processors: for simulated time only
+#   together COMMAND ..   COMMAND WORD for every word after `--`, $at_once of
+#                         them at a time. That is as many as there are
+#                         processors, for simulated time. A section sets more
+#                         for real runs that sleep or wait for slow links.
 #   value KEY, list KEY   a number, an array of numbers, of JSON on stdin
 #   calc EXPRESSION       a number, by awk
-#   csv NAME COLUMN..     begins a csv file; row NAME VALUE.. adds to it
+#   csv NAME COLUMN..     begins a csv file; row NAME VALUE.. adds to it, and
+#                         cells VALUE.. prints such a line
 #   table NAME            prints it as a Markdown table
 #   plot NAME TEXT        reads gnuplot commands; prints a link to NAME.svg
 #   figures, figure ..    a table of what the paper says, what we get, how far
@@ -29,11 +32,11 @@ muster() {
 
 # together COMMAND ARG.. -- WORD..: what COMMAND ARG.. WORD prints, word by word.
 together() {
-    local command=() word
+    local command=() word most=${at_once:-$(nproc)}
     while [ "$1" != -- ]; do command+=("$1"); shift; done
     shift
     for word; do
-        [ "$(jobs -rp | wc -l)" -lt "$(nproc)" ] || wait -n || true
+        [ "$(jobs -rp | wc -l)" -lt "$most" ] || wait -n || true
         "${command[@]}" "$word" > "$work/together.$word" &
     done
     wait
@@ -65,17 +68,9 @@ statistics() {
                printf "%.6g %.6g %.6g %.6g\n", m, sqrt(v < 0 ? 0 : v), a, b }'
 }
 
-csv() {
-    local name=$1
-    shift
-    (IFS=,; echo "$*") > "$files/$name.csv"
-}
-
-row() {
-    local name=$1
-    shift
-    (IFS=,; echo "$*") >> "$files/$name.csv"
-}
+cells() { (IFS=,; echo "$*"); }
+csv() { cells "${@:2}" > "$files/$1.csv"; }
+row() { cells "${@:2}" >> "$files/$1.csv"; }
 
 table() {
     echo

@@ -4,6 +4,7 @@
 # to one bridge passes a token bucket (tbf) each way, so that the limit is the
 # kernel's and holds for all connections of a machine together. Elsewhere the
 # same limit is muster's own --bandwidth. $links gets a line that says which.
+# Runs at the same time have networks of their own.
 
 network_prefix=mr$$
 
@@ -64,7 +65,7 @@ trap 'network_close 2> /dev/null || true' EXIT
 # JSON. DELAY is a model of --delay, or none.
 network_train() {
     local workers=$1 mbit=$2 delay=$3 seed=$4 i status=0
-    local slow=(--seed "$4") joined=()
+    local slow=(--seed "$4") joined=() network_prefix=$network_prefix-$BASHPID
     shift 4
     [ "$delay" = none ] || slow+=(--delay "$delay")
     if [ "$network" = bandwidth ]; then

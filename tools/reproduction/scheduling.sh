@@ -89,29 +89,40 @@ means() {
 # cell FILE ROW COLUMN: of a csv file, by the first column.
 cell() { awk -F, -v r="$2" -v k="$3" '$1 == r { print $k }' "$files/$1.csv"; }
 
+# The workers of the table: MEAN P FACTOR of montecarlo.
+declare -A kinds=([quiet]="0.05 0 1" [noisy]="0.5 0 1" [ten]="0.05 0.1 10" [hundred]="0.05 0.05 100")
+
+# column KIND, KIND.tail, KIND.mc: the means of all codes, of both orders by more
+# steps, or of the Monte Carlo; $codes, $steps, $tail and $draws are the table's.
+column() {
+    local kind=${kinds[${1%.*}]}
+    # shellcheck disable=SC2086
+    case $1 in
+    *.mc) montecarlo "$draws" 3 $kind | tr ' ' '\n' | sed '/^$/d' ;;
+    *.tail) means $kind "$tail" "${codes[@]:9}" ;;
+    *) means $kind "$steps" "${codes[@]}" ;;
+    esac > "$work/$1"
+}
+
 section_table() {
-    local codes steps tail i j at workers="quiet;0.05;0;1 noisy;0.5;0;1 ten;0.05;0.1;10 hundred;0.05;0.05;100"
+    local codes steps tail draws i j at
     codes=(uncoded frc:s=2 linear:repetition:s=2 crc:s=2 cyclic-mds:s=2 rs:s=2 ye-abbe-tuned:s=2
         heter:s=2 heter-group:s=2 scheduled:s=2,order=cyclic,start=now scheduled:s=2,order=staircase,start=now)
     steps=$(pick 10000 2000)
     tail=$(pick 150000 20000)
+    draws=$(pick 100000 20000)
     cat <<TEXT
 ## Beside all exact codes
 
 12 workers, s = 2, in units of the computing of one part. Quiet workers take 1 + Exp(.05) for a part, noisy ones 1 + Exp(.5); with
 probability .1 a worker takes 10 times as long in a step, or with probability .05 a hundred times. \`muster simulate --workers 12
 --compute 1s --delay ..\`, $steps steps; where workers may be 100 times slow, long steps are seldom and very long, so that
-the two orders have $tail steps there. The last lines are an independent Monte Carlo of $(pick 100000 20000) steps (in this page's script):
+the two orders have $tail steps there. The last lines are an independent Monte Carlo of $draws steps (in this page's script):
 what a step takes by definition, and the paper's lower bound.
 TEXT
     csv table code quiet noisy "10 times; p = .1" "100 times; p = .05"
-    for i in $workers; do
-        IFS=';' read -r at mean p factor <<< "$i"
-        means "$mean" "$p" "$factor" "$steps" "${codes[@]}" > "$work/$at"
-        montecarlo "$(pick 100000 20000)" 3 "$mean" "$p" "$factor" | tr ' ' '\n' | sed '/^$/d' > "$work/$at.mc"
-    done
-    means 0.05 0.05 100 "$tail" "${codes[@]:9}" > "$work/tail"
-    { head -n 9 "$work/hundred"; cat "$work/tail"; } > "$work/hundred.all"
+    together column -- hundred.tail {quiet,noisy,ten,hundred}{,.mc}
+    { head -n 9 "$work/hundred"; cat "$work/hundred.tail"; } > "$work/hundred.all"
     for j in $(seq ${#codes[@]}); do
         row table "$(tr , ' ' <<< "${codes[j - 1]%,start=now}")" $(for i in quiet noisy ten hundred.all; do sed -n "${j}p" "$work/$i"; done)
     done
@@ -141,8 +152,17 @@ TEXT
         "$(over "scheduled:s=2 order=staircase" "Monte Carlo: lower bound" 4)" 1 1.35 "likewise"
 }
 
+# order_row STEPS R: the line of a load.
+order_row() {
+    local order times
+    read -r -a times <<< "$(montecarlo "$(pick 100000 20000)" "$2" 0.5 0 1)"
+    cells "$2" $(for order in cyclic staircase; do
+        means 0.5 0 1 "$1" "scheduled:s=$(($2 - 1)),order=$order,start=now"
+    done) "${times[3]}" "${times[4]}" "${times[5]}"
+}
+
 section_orders() {
-    local r steps cyclic stairs times
+    local steps
     steps=$(pick 10000 2000)
     cat <<TEXT
 ## The orders and the bound, by load
@@ -151,12 +171,8 @@ The mean step against the load r = s + 1, parts a worker holds, with noisy worke
 and lets the first 12 parts that are done be different ones: what the best order could reach.
 TEXT
     csv orders r cyclic staircase "cyclic by definition" "staircase by definition" bound
-    for r in 1 2 3 4 6 12; do
-        cyclic=$(means 0.5 0 1 "$steps" "scheduled:s=$((r - 1)),order=cyclic,start=now")
-        stairs=$(means 0.5 0 1 "$steps" "scheduled:s=$((r - 1)),order=staircase,start=now")
-        read -r -a times <<< "$(montecarlo "$(pick 100000 20000)" "$r" 0.5 0 1)"
-        row orders "$r" "$cyclic" "$stairs" "${times[3]}" "${times[4]}" "${times[5]}"
-    done
+    # The long ones first.
+    together order_row "$steps" -- 12 6 4 3 2 1 | sort -n >> "$files/orders.csv"
     table orders
     plot orders "Mean step against the load" <<'TEXT'
 set xlabel "load r"
