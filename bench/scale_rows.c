@@ -269,9 +269,7 @@ muster_status muster_ps_sample_pull(muster_ps_worker *worker, uint64_t handle,
     (void)values_out;
     draws_of *of = &worker->handles[handle % HANDLES];
     const muster_key_distribution *target = worker->ps->targets[of->target];
-    for (size_t i = 0; i < count; i++) {
-        keys_out[i] = muster_key_distribution_draw(target, &of->draws);
-    }
+    muster_key_distribution_draw_many(target, &of->draws, keys_out, count);
     return MUSTER_OK;
 }
 

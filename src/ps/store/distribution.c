@@ -169,23 +169,58 @@ void muster_key_distribution_free(muster_key_distribution *target)
     muster_mem_free(target);
 }
 
+/* A column in the upper 32 bits, and a place in it in the lower ones. All 64
+ * bits count: 32 are too few for equal shares of a billion keys. */
+static inline uint64_t scale(const muster_key_distribution *target,
+                             uint64_t bits)
+{
+    uint64_t low = (uint64_t)(uint32_t)bits * target->count >> 32;
+    return (bits >> 32) * target->count + low;
+}
+
+/* The column or its alias; by a mask, since a branch would be foreseen wrongly
+ * every other time. */
+static inline uint32_t choose(const muster_key_distribution *target,
+                              uint64_t scaled)
+{
+    uint32_t at = (uint32_t)(scaled >> 32);
+    column chosen = target->columns[at];
+    uint32_t stays = 0 - (uint32_t)((uint32_t)scaled < chosen.keep);
+    return (at & stays) | (chosen.alias & ~stays);
+}
+
 uint32_t muster_key_distribution_draw(const muster_key_distribution *target,
                                       muster_draws *draws)
 {
     uint64_t bits = muster_draws_next(draws);
-    // Use all 64 bits: 32 are too few for equal shares of a billion keys.
-    uint64_t low = (uint64_t)(uint32_t)bits * target->count >> 32;
-    uint64_t scaled = (bits >> 32) * target->count + low;
+    uint64_t scaled = scale(target, bits);
     uint32_t at = (uint32_t)(scaled >> 32);
     if (target->kind == MUSTER_PS_TARGET_WEIGHTS) {
-        const column *chosen = &target->columns[at];
-        at = (uint32_t)scaled < chosen->keep ? at : chosen->alias;
+        at = choose(target, scaled);
     } else if (target->kind == MUSTER_PS_TARGET_LOG_UNIFORM) {
         double unit = (double)(bits >> 11) * 0x1p-53;
         double real = exp(unit * target->log_span) - 1;
         at = real < target->count - 1 ? (uint32_t)real : target->count - 1;
     }
     return target->first + at;
+}
+
+void muster_key_distribution_draw_many(const muster_key_distribution *target,
+                                       muster_draws *draws, uint32_t *keys_out,
+                                       size_t count)
+{
+    muster_draws from = *draws; // in a register
+    if (target->kind == MUSTER_PS_TARGET_WEIGHTS) {
+        for (size_t i = 0; i < count; i++) {
+            uint64_t scaled = scale(target, muster_draws_next(&from));
+            keys_out[i] = target->first + choose(target, scaled);
+        }
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            keys_out[i] = muster_key_distribution_draw(target, &from);
+        }
+    }
+    *draws = from;
 }
 
 bool muster_key_distribution_possible(const muster_key_distribution *target,

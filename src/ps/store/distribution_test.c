@@ -107,6 +107,29 @@ static void log_uniform_draws_follow_the_formula(void **state)
     check_draws(MUSTER_PS_TARGET_LOG_UNIFORM, NULL, p);
 }
 
+static void many_draws_are_those_of_one_after_the_other(void **state)
+{
+    (void)state;
+    double weights[KEYS];
+    muster_key_distribution_zipf(KEYS, 1, weights);
+    for (uint32_t kind = 0; kind <= MUSTER_PS_TARGET_LOG_UNIFORM; kind++) {
+        muster_key_distribution *target = NULL;
+        uint32_t keys[100];
+        muster_draws many = muster_draws_make(3, 1);
+        muster_draws one = many;
+        assert_int_equal(
+            muster_key_distribution_create(kind, 7, KEYS, weights, &target),
+            MUSTER_OK);
+        muster_key_distribution_draw_many(target, &many, keys, 100);
+        for (int i = 0; i < 100; i++) {
+            assert_int_equal(keys[i],
+                             muster_key_distribution_draw(target, &one));
+        }
+        assert_true(one.state == many.state);
+        muster_key_distribution_free(target);
+    }
+}
+
 static void one_key_is_always_drawn(void **state)
 {
     (void)state;
@@ -169,6 +192,7 @@ int main(void)
         cmocka_unit_test(uniform_draws_of_very_many_keys_are_uniform),
         cmocka_unit_test(alias_draws_follow_their_weights),
         cmocka_unit_test(log_uniform_draws_follow_the_formula),
+        cmocka_unit_test(many_draws_are_those_of_one_after_the_other),
         cmocka_unit_test(one_key_is_always_drawn),
         cmocka_unit_test(impossible_weights_are_refused),
         cmocka_unit_test(every_failed_allocation_is_reported),

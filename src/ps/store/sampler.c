@@ -160,10 +160,8 @@ static void fill_independent(muster_sampler *sampler, uint64_t from,
     while (from < end) {
         uint64_t start = from % RING;
         uint64_t piece = end - from < RING - start ? end - from : RING - start;
-        for (uint64_t i = 0; i < piece; i++) {
-            sampler->ring[start + i] =
-                muster_key_distribution_draw(sampler->target, &sampler->draws);
-        }
+        muster_key_distribution_draw_many(sampler->target, &sampler->draws,
+                                          &sampler->ring[start], piece);
         sampler->nearby.bring(sampler->nearby.context, &sampler->ring[start],
                               piece);
         from += piece;
@@ -286,6 +284,18 @@ static uint32_t next_key(muster_sampler *sampler, run *from)
     }
 }
 
+/* The next keys of the ring as they are. */
+static void copy_keys(const muster_sampler *sampler, run *from, size_t count,
+                      uint32_t *keys_out)
+{
+    size_t start = from->next % RING;
+    size_t piece = count < RING - start ? count : RING - start;
+    memcpy(keys_out, &sampler->ring[start], piece * sizeof(*keys_out));
+    memcpy(keys_out + piece, sampler->ring,
+           (count - piece) * sizeof(*keys_out));
+    from->next += count;
+}
+
 muster_status muster_sampler_pull(muster_sampler *sampler, uint32_t handle,
                                   size_t count, uint32_t *keys_out)
 {
@@ -293,8 +303,12 @@ muster_status muster_sampler_pull(muster_sampler *sampler, uint32_t handle,
     if (from == NULL || count > from->end - from->next) {
         return MUSTER_ERR_INVALID;
     }
-    for (size_t i = 0; i < count; i++) {
-        keys_out[i] = next_key(sampler, from);
+    if (sampler->scheme == MUSTER_PS_INDEPENDENT) {
+        copy_keys(sampler, from, count, keys_out);
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            keys_out[i] = next_key(sampler, from);
+        }
     }
     if (from->next == from->end) {
         from->id = 0;
