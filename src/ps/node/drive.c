@@ -202,12 +202,14 @@ static int64_t return_bias(muster_mesh *mesh, int64_t now)
 }
 
 /* The network thread is about to sleep: return at once those tables whose next
- * revocation costs less than the sleep brings, by what both took of late. */
+ * revocation costs less than the sleep brings, by what both took of late. Rows
+ * that nodes use in turns are waited for: a revocation would delay them. */
 static void return_bias_to_sleep(muster_mesh *mesh)
 {
     for (uint32_t i = 0; i < mesh->ps->table_count; i++) {
         muster_ps_table *table = mesh->ps->tables[i];
-        if (mesh->driver.mean_sleep_ns >= BIAS_SLEEPS * table->revoke_ns) {
+        if (!table->in_turns &&
+            mesh->driver.mean_sleep_ns >= BIAS_SLEEPS * table->revoke_ns) {
             table->used = false;
             muster_ps_table_return_bias(table);
         }
