@@ -428,6 +428,7 @@ static void worker_free(muster_executor *executor)
     muster_mem_free(self->allowed);
     muster_vec_fini(&self->held);
     muster_vec_fini(&self->slots.list);
+    muster_vec_fini(&self->slots.here);
     muster_vec_fini(&self->slots.where);
     muster_job_local_fini(&self->local);
     muster_vec_fini(&self->members);
@@ -454,6 +455,7 @@ muster_status muster_executor_create_worker(const muster_executor_alloc *alloc,
     self->held = muster_vec_make(sizeof(held_shard));
     self->changes = 1;
     self->slots.list = muster_vec_make(sizeof(plan_slot));
+    self->slots.here = muster_vec_make(sizeof(uint64_t));
     self->slots.where = muster_vec_make(sizeof(batch_member));
     self->members = muster_vec_make(sizeof(batch_member));
     self->mix.models = muster_vec_make(sizeof(const float *));
