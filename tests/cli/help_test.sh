@@ -59,7 +59,7 @@ run predict --help
 grep -q '^  --out FILE              write one predicted line' "$work/out" || fail "predict --help: --out"
 ! grep -q 'join:\|partition:' "$work/out" || fail "predict --help speaks of other verbs"
 run join --help
-grep -q 'join: where this machine has' "$work/out" || fail "join --help does not say what --data is to it"
+grep -q 'where this machine has the data' "$work/out" || fail "join --help does not say what --data is to it"
 
 # The programs of bench that are built here; -mpi is a peer that star runs.
 for program in "$(dirname "$MUSTER_BIN")"/muster-bench-*; do
