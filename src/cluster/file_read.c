@@ -360,20 +360,6 @@ static muster_status take_coordinator(reader *r, const muster_yaml_node *node,
     return read_map(r, node, rows, to);
 }
 
-static muster_status take_processors(reader *r, const muster_yaml_node *node,
-                                     void *to)
-{
-    uint64_t processors = 0;
-    (void)to;
-    if (node->kind != MUSTER_YAML_SCALAR ||
-        !muster_value_uint(node->text, &processors) || processors < 1 ||
-        processors > MUSTER_CLUSTER_WORKERS_MAX) {
-        return refuse(r, node, "expected a number from 1 to 65536");
-    }
-    r->processors = (uint32_t)processors;
-    return MUSTER_OK;
-}
-
 static muster_status take_version(reader *r, const muster_yaml_node *node,
                                   void *to)
 {
@@ -394,7 +380,7 @@ static muster_status read_top(reader *r, const muster_yaml_node *top)
         {"version", take_version, 0},
         {"defaults", take_defaults, 0},
         {"coordinator", take_coordinator, 0},
-        {"processors", take_processors, 0},
+        {"processors", take_count, offsetof(reader, processors)},
         {"edges", take_edges, 0},
         {"workers", take_workers, 0},
         {NULL, NULL, 0},
@@ -425,7 +411,8 @@ static muster_status read_top(reader *r, const muster_yaml_node *top)
     for (const key_row *row = rows; status == MUSTER_OK && row->key != NULL;
          row++) {
         const muster_yaml_node *node = muster_yaml_get(top, row->key);
-        status = node != NULL ? row->take(r, node, r) : MUSTER_OK;
+        status = node != NULL ? row->take(r, node, (uint8_t *)r + row->offset)
+                              : MUSTER_OK;
     }
     return status;
 }

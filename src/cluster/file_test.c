@@ -138,7 +138,7 @@ static void mistakes_are_named_by_line_and_key(void **state)
         {"version: 2\nworkers: [{}]\n", "c.yaml:1: version: this version"},
         {"version: 1\n", "give `workers`, or `edges`"},
         {"version: 1\nprocessors: 0\nworkers: [{}]\n",
-         "c.yaml:2: processors: expected a number from 1 to 65536"},
+         "c.yaml:2: processors: expected a whole number from 1 to 65536"},
         {"version: 1\nworkers: []\n", "c.yaml:2: workers: expected a list"},
         {"version: 1\nworkers: [{}]\nedges: [{}]\n", "give `workers`, or"},
         {"version: 1\nworkers:\n  - {}\n  - {sped: 1}\n",

@@ -13,27 +13,18 @@ static void check_honesty(const char *name, uint32_t n)
 {
     code_bench bench;
     bench_init(&bench, build_code(name, n, 0, 0), 400, 21);
-    muster_code_progress *progress = NULL;
     assert_false(bench.info.exact);
-    assert_int_equal(muster_code_progress_create(bench.code, &progress),
-                     MUSTER_OK);
-    for (uint32_t mask = 1; mask < 1u << n; mask++) {
-        uint32_t responders[32];
-        uint32_t count = members(mask, n, responders);
-        muster_status status;
-        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
-        double error = bench_decode(&bench, responders, count, &status, &fit);
-        bool ready = ready_after(progress, responders, count);
-        if (status == MUSTER_OK) {
-            assert_true(error < 1e-5);
-            assert_int_equal(fit.parts_missing, 0);
+    for (set_walk at = walk_from(&bench, 1); walk_on(&at);) {
+        double residual = at.fit.residual;
+        if (at.status == MUSTER_OK) {
+            assert_true(at.error < 1e-5);
+            assert_int_equal(at.fit.parts_missing, 0);
         } else {
             // Parts are independent normals: the error is the residual.
-            assert_true(fabs(error - fit.residual) < 0.35 * fit.residual);
-            assert_true(!ready || count == n); // all there is
+            assert_true(fabs(at.error - residual) < 0.35 * residual);
+            assert_true(!at.ready || at.count == n); // all there is
         }
     }
-    muster_code_progress_free(progress);
     bench_fini(&bench);
 }
 

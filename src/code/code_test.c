@@ -32,33 +32,24 @@ static void check_all_sets(const char *name, uint32_t n, uint32_t s, uint32_t m)
 {
     code_bench bench;
     bench_init(&bench, build_code(name, n, s, m), 127, 5);
-    muster_code_progress *progress = NULL;
-    assert_int_equal(muster_code_progress_create(bench.code, &progress),
-                     MUSTER_OK);
-    for (uint32_t mask = 0; mask < 1u << n; mask++) {
-        uint32_t responders[32];
-        uint32_t count = members(mask, n, responders);
-        muster_status status;
-        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
-        double error = bench_decode(&bench, responders, count, &status, &fit);
-        bool ready = ready_for(progress, mask, n, false);
-        assert_int_equal(ready_for(progress, mask, n, true), ready);
-        assert_int_equal(status, ready ? MUSTER_OK : MUSTER_INEXACT);
-        if (count >= n - bench.info.stragglers) {
-            assert_true(ready);
+    for (set_walk at = walk_from(&bench, 0); walk_on(&at);) {
+        assert_int_equal(ready_for(at.progress, at.mask, n, false), at.ready);
+        assert_int_equal(ready_for(at.progress, at.mask, n, true), at.ready);
+        assert_int_equal(at.status, at.ready ? MUSTER_OK : MUSTER_INEXACT);
+        if (at.count >= n - bench.info.stragglers) {
+            assert_true(at.ready);
         }
-        if (ready) {
-            assert_true(error < 2e-6);
-            assert_true(fit.residual < 1e-12);
-            assert_int_equal(fit.parts_missing, 0);
-            assert_true(error < 20 * fit.error_f32);
+        if (at.ready) {
+            assert_true(at.error < 2e-6);
+            assert_true(at.fit.residual < 1e-12);
+            assert_int_equal(at.fit.parts_missing, 0);
+            assert_true(at.error < 20 * at.fit.error_f32);
         } else {
             // Gradients are random: what is missing shows in the sum.
-            assert_true(fit.residual > 0.05);
-            assert_true(error > 0.2 * fit.residual);
+            assert_true(at.fit.residual > 0.05);
+            assert_true(at.error > 0.2 * at.fit.residual);
         }
     }
-    muster_code_progress_free(progress);
     bench_fini(&bench);
 }
 

@@ -170,4 +170,43 @@ static inline uint32_t members(uint32_t mask, uint32_t n, uint32_t *out)
     return count;
 }
 
+/* One set of responders after the other, and what is decoded of each. */
+typedef struct set_walk {
+    code_bench *bench;
+    muster_code_progress *progress;
+    uint32_t mask; // of the set
+    uint32_t responders[32];
+    uint32_t count;
+    bool ready; // by the progress of the code
+    muster_status status;
+    muster_code_fit fit;
+    double error; // of the decoded gradient
+} set_walk;
+
+/* Before the set `first`; 0 is the empty one. */
+static inline set_walk walk_from(code_bench *bench, uint32_t first)
+{
+    set_walk walk = {.bench = bench, .mask = first - 1};
+    assert_int_equal(muster_code_progress_create(bench->code, &walk.progress),
+                     MUSTER_OK);
+    return walk;
+}
+
+/* The next set; false after the last one, and the walk is over. */
+static inline bool walk_on(set_walk *walk)
+{
+    uint32_t n = walk->bench->info.workers;
+    walk->mask++;
+    if (walk->mask == 1u << n) {
+        muster_code_progress_free(walk->progress);
+        return false;
+    }
+    walk->count = members(walk->mask, n, walk->responders);
+    walk->fit = (muster_code_fit)MUSTER_CODE_FIT_INIT;
+    walk->error = bench_decode(walk->bench, walk->responders, walk->count,
+                               &walk->status, &walk->fit);
+    walk->ready = ready_after(walk->progress, walk->responders, walk->count);
+    return true;
+}
+
 #endif // MUSTER_CODE_CODE_TEST_H

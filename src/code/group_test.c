@@ -142,26 +142,19 @@ static void check_every_set(muster_code *code)
     code_bench bench;
     bench_init(&bench, code, 24, 7);
     uint32_t n = bench.info.workers;
-    muster_code_progress *progress = NULL;
-    assert_int_equal(muster_code_progress_create(code, &progress), MUSTER_OK);
-    for (uint32_t mask = 1; mask < 1u << n; mask++) {
-        uint32_t responders[32];
-        uint32_t count = members(mask, n, responders);
-        muster_status status;
-        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
-        double error = bench_decode(&bench, responders, count, &status, &fit);
-        bool ready = ready_after(progress, responders, count);
-        assert_int_equal(status, ready ? MUSTER_OK : MUSTER_INEXACT);
-        assert_true(!ready || error < 1e-5);
-        assert_true(ready || !bench.info.exact ||
-                    count + bench.info.stragglers < n);
-        for (size_t i = 1; i < 4 && ready; i++) { // sorted
+    for (set_walk at = walk_from(&bench, 1); walk_on(&at);) {
+        assert_int_equal(at.status, at.ready ? MUSTER_OK : MUSTER_INEXACT);
+        assert_true(!at.ready || at.error < 1e-5);
+        assert_true(at.ready || !bench.info.exact ||
+                    at.count + bench.info.stragglers < n);
+        for (size_t i = 1; i < 4 && at.ready; i++) { // sorted
             assert_true(bench.terms[i - 1].output_block <=
                         bench.terms[i].output_block);
         }
-        if (!ready) { // the missing share is that of least squares
-            muster_code_query query = {
-                .responders = responders, .count = count, .terms = bench.terms};
+        if (!at.ready) { // the missing share is that of least squares
+            muster_code_query query = {.responders = at.responders,
+                                       .count = at.count,
+                                       .terms = bench.terms};
             assert_int_equal(code->ops->weights(code, &query), MUSTER_OK);
             double residual = query.fit.residual;
             uint32_t missing = query.fit.parts_missing;
@@ -170,7 +163,6 @@ static void check_every_set(muster_code *code)
             assert_int_equal(missing, query.fit.parts_missing);
         }
     }
-    muster_code_progress_free(progress);
     bench_fini(&bench);
 }
 

@@ -6,7 +6,6 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -94,29 +93,17 @@ static muster_status check_edges_verify(muster_config *config,
 
 /* --topology says how many workers there are, and asks for a code of two
  * layers. */
-static muster_status check_topology(muster_config *config,
-                                    muster_error *error_out)
+/* Options that do not go with so many edges and workers. */
+static muster_status check_beside_topology(muster_config *config,
+                                           uint32_t edges, uint32_t workers,
+                                           muster_error *error_out)
 {
     const char *text = muster_config_string(config, MUSTER_OPT_TOPOLOGY);
     const char *listen = muster_config_string(config, MUSTER_OPT_LISTEN);
-    muster_topology topology = {0};
-    if (text == NULL) {
-        return MUSTER_OK;
-    }
-    muster_status status =
-        muster_topology_parse("--topology", text, error_out, &topology);
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    bool started_here = config->verb == MUSTER_VERB_TRAIN && listen == NULL;
-    uint32_t edges = topology.edges;
-    char workers[16];
-    snprintf(workers, sizeof(workers), "%" PRIu32, topology.workers);
-    muster_topology_fini(&topology);
     uint32_t said = muster_config_workers(config);
-    if (said != 0 && said != (uint32_t)strtoul(workers, NULL, 10)) {
-        return INVALID("--topology %.60s has %s workers: leave out --local and "
-                       "--workers",
+    if (said != 0 && said != workers) {
+        return INVALID("--topology %.60s has %" PRIu32 " workers: leave out "
+                       "--local and --workers",
                        text, workers);
     }
     if (listen != NULL && muster_config_uint(config, MUSTER_OPT_LOCAL) > 0) {
@@ -131,7 +118,28 @@ static muster_status check_topology(muster_config *config,
         return INVALID("--shuffle has no meaning with --topology: every step "
                        "has every part");
     }
-    status = check_edges_verify(config, error_out);
+    return check_edges_verify(config, error_out);
+}
+
+static muster_status check_topology(muster_config *config,
+                                    muster_error *error_out)
+{
+    const char *text = muster_config_string(config, MUSTER_OPT_TOPOLOGY);
+    const char *listen = muster_config_string(config, MUSTER_OPT_LISTEN);
+    bool started_here = config->verb == MUSTER_VERB_TRAIN && listen == NULL;
+    muster_topology topology = {0};
+    char workers[16];
+    if (text == NULL) {
+        return MUSTER_OK;
+    }
+    muster_status status =
+        muster_topology_parse("--topology", text, error_out, &topology);
+    if (status == MUSTER_OK) {
+        status = check_beside_topology(config, topology.edges, topology.workers,
+                                       error_out);
+    }
+    (void)snprintf(workers, sizeof(workers), "%" PRIu32, topology.workers);
+    muster_topology_fini(&topology);
     if (status == MUSTER_OK && !muster_config_is_set(config, MUSTER_OPT_CODE)) {
         status = settle(config, MUSTER_OPT_CODE, EDGES_CODE, error_out);
     }

@@ -2,7 +2,8 @@
  * help.c -- `muster VERB --help`, made from the table.
  *
  * Flags at column 2, help at column 26, wrapped at 80. Headings without an
- * option of this verb are left out.
+ * option of this verb are left out, and so are clauses of a help text that are
+ * for other verbs: "; join: .." or ". join: ..".
  */
 #include <stdio.h>
 #include <string.h>
@@ -64,16 +65,55 @@ static bool shows_default(const muster_option_row *row)
            row->type != MUSTER_TYPE_FLAG;
 }
 
-static void add_option(help_text *text, const muster_option_row *row)
+/* The verb whose clause begins here, as in "join: ..", or MUSTER_VERB_COUNT. */
+static muster_verb clause_verb(const char *help, const char *at)
+{
+    char name[16] = "";
+    size_t length = strcspn(at, ": ");
+    bool begins = at == help || (at - help >= 2 && at[-1] == ' ' &&
+                                 (at[-2] == ';' || at[-2] == '.'));
+    if (!begins || length >= sizeof(name) ||
+        strncmp(at + length, ": ", 2) != 0) {
+        return MUSTER_VERB_COUNT;
+    }
+    memcpy(name, at, length);
+    return muster_verb_find(name);
+}
+
+/* What `help` says to this verb: clauses of others are left out. */
+static void choose_clauses(const char *help, muster_verb verb, char *into,
+                           size_t room)
+{
+    bool wanted = true;
+    size_t length = 0;
+    for (const char *at = help; *at != '\0'; at++) {
+        muster_verb of = clause_verb(help, at);
+        if (of != MUSTER_VERB_COUNT) {
+            wanted = of == verb;
+            at += length == 0 ? strcspn(at, " ") + 1 : 0; // its name is clear
+        }
+        if (wanted && length + 1 < room) {
+            into[length++] = *at;
+        }
+    }
+    while (length > 0 && strchr(" ;.", into[length - 1]) != NULL) {
+        length--;
+    }
+    into[length] = '\0';
+}
+
+static void add_option(help_text *text, const muster_option_row *row,
+                       muster_verb verb)
 {
     char left[96];
-    char help[512];
+    char clauses[600];
+    char help[700];
+    choose_clauses(row->help, verb, clauses, sizeof(clauses));
     snprintf(left, sizeof(left), "  --%s%s%s", row->name,
              row->meta != NULL ? " " : "", row->meta != NULL ? row->meta : "");
-    snprintf(help, sizeof(help), "%s%s%s%s", row->help,
-             shows_default(row) ? " [" : "",
-             shows_default(row) ? row->fallback : "",
-             shows_default(row) ? "]" : "");
+    snprintf(
+        help, sizeof(help), "%s%s%s%s", clauses, shows_default(row) ? " [" : "",
+        shows_default(row) ? row->fallback : "", shows_default(row) ? "]" : "");
     add_text(text, left);
     size_t width = strlen(left);
     if (width + 2 > HELP_COLUMN) {
@@ -98,7 +138,7 @@ static void add_options(help_text *text, muster_verb verb)
                 add_text(text, ":\n");
                 heading = NULL;
             }
-            add_option(text, muster_option_get(line->option));
+            add_option(text, muster_option_get(line->option), verb);
         }
     }
 }

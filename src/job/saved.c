@@ -55,6 +55,51 @@ static bool is_text(const char *name)
     return good;
 }
 
+/* The parameters, as the model cuts them. */
+static void list_tensors(const muster_saved *saved, muster_tensor *tensors)
+{
+    const muster_model *model = &saved->model;
+    for (uint32_t t = 0; t < model->tensor_count; t++) {
+        const muster_model_tensor *from = &model->tensors[t];
+        size_t columns = from->rank == 2 ? from->shape[1] : 1;
+        tensors[t] = muster_tensor_row(from->name, MUSTER_DTYPE_F32,
+                                       saved->theta + from->offset,
+                                       from->shape[0] * columns);
+        tensors[t].rank = from->rank;
+        tensors[t].shape[0] = from->shape[0];
+        tensors[t].shape[1] = columns;
+    }
+}
+
+static muster_status write_file(const char *path, const char *spec,
+                                const muster_saved *saved, const char *values,
+                                const muster_tensor *tensors,
+                                muster_error *error_out)
+{
+    const muster_model *model = &saved->model;
+    char features[16], classes[16], label_column[16], image[48];
+    (void)snprintf(image, sizeof(image), "%ux%ux%u", model->image.height,
+                   model->image.width, model->image.channels);
+    (void)snprintf(label_column, sizeof(label_column), "%u",
+                   saved->label_column);
+    (void)snprintf(features, sizeof(features), "%u", model->features);
+    (void)snprintf(classes, sizeof(classes), "%u", model->classes);
+    const muster_note notes[] = {
+        {"model", spec},
+        {"features", features},
+        {"classes", classes},
+        {"image", image},
+        {"kind", kind_name(model->kind)},
+        {"class_values", values},
+        {"label_column", label_column},
+        {"label", saved->label_name}, // last: left out where there is none
+    };
+    size_t count = sizeof(notes) / sizeof(notes[0]);
+    count -= !is_text(saved->label_name);
+    return muster_checksum_save(path, tensors, model->tensor_count, notes,
+                                count, error_out);
+}
+
 muster_status muster_saved_write(const char *path, const char *spec,
                                  const muster_saved *saved,
                                  muster_error *error_out)
@@ -63,44 +108,14 @@ muster_status muster_saved_write(const char *path, const char *spec,
     char *values = join_values(saved->class_values, model->classes);
     muster_tensor *tensors =
         muster_mem_array(model->tensor_count, sizeof(*tensors));
-    muster_status status = MUSTER_ERR_NO_MEMORY;
+    muster_status status = MUSTER_OK;
     if (values == NULL || tensors == NULL) {
-        (void)muster_error_set(error_out, status, "%s: out of memory", path);
-    } else {
-        for (uint32_t t = 0; t < model->tensor_count; t++) {
-            const muster_model_tensor *from = &model->tensors[t];
-            size_t columns = from->rank == 2 ? from->shape[1] : 1;
-            tensors[t] = muster_tensor_row(from->name, MUSTER_DTYPE_F32,
-                                           saved->theta + from->offset,
-                                           from->shape[0] * columns);
-            tensors[t].rank = from->rank;
-            tensors[t].shape[0] = from->shape[0];
-            tensors[t].shape[1] = columns;
-        }
-        char features[16];
-        char classes[16];
-        char label_column[16];
-        char image[48];
-        (void)snprintf(image, sizeof(image), "%ux%ux%u", model->image.height,
-                       model->image.width, model->image.channels);
-        (void)snprintf(label_column, sizeof(label_column), "%u",
-                       saved->label_column);
-        (void)snprintf(features, sizeof(features), "%u", model->features);
-        (void)snprintf(classes, sizeof(classes), "%u", model->classes);
-        const muster_note notes[] = {
-            {"model", spec},
-            {"features", features},
-            {"classes", classes},
-            {"image", image},
-            {"kind", kind_name(model->kind)},
-            {"class_values", values},
-            {"label_column", label_column},
-            {"label", saved->label_name},
-        };
-        size_t count = sizeof(notes) / sizeof(notes[0]);
-        count -= !is_text(saved->label_name);
-        status = muster_checksum_save(path, tensors, model->tensor_count, notes,
-                                      count, error_out);
+        status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                  "%s: out of memory", path);
+    }
+    if (status == MUSTER_OK) {
+        list_tensors(saved, tensors);
+        status = write_file(path, spec, saved, values, tensors, error_out);
     }
     muster_mem_free(tensors);
     muster_mem_free(values);

@@ -380,6 +380,7 @@ static void texts_name_what_was_chosen(void **state)
     muster_mem_free(json);
     muster_mem_free(text);
     muster_plan_worker worker = MUSTER_PLAN_WORKER_INIT;
+    assert_int_equal(muster_plan_worker_count(plan), 40);
     assert_int_equal(muster_plan_worker_at(plan, 39, &worker), MUSTER_OK);
     assert_int_equal(worker.edge, 3);
     assert_true(worker.in_time < 0.5); // a slow one

@@ -332,12 +332,47 @@ static int add_evaluations(json_t *object, const muster_summary_end *end)
     return failed | json_object_set_new(object, "target", reached);
 }
 
-static json_t *summary_object(const muster_summary *summary,
-                              const muster_summary_end *end)
+/* Bytes, messages and steps, all of them counted. */
+static int add_counts(json_t *object, const muster_summary *summary,
+                      const muster_summary_end *end)
 {
-    json_t *object = json_object();
+    const struct {
+        const char *key;
+        uint64_t count;
+    } counts[] = {
+        {"bytes_up", summary->bytes_up},
+        {"bytes_down", summary->bytes_down},
+        {"messages_up", summary->messages_up},
+        {"bytes_moved", end->bytes_moved},
+        {"stages_dropped", end->stages_dropped},
+    };
     int failed = 0;
-    failed |= json_object_set_new(object, "steps", integer(summary->steps));
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        failed |= json_object_set_new(object, counts[i].key,
+                                      integer(counts[i].count));
+    }
+    return failed;
+}
+
+/* How far the steps were from exact, and the model that came of them. */
+static int add_exactness(json_t *object, const muster_summary *summary,
+                         const muster_summary_end *end)
+{
+    int failed = json_object_set_new(object, "grad_err_max",
+                                     muster_json_real(summary->grad_err_max));
+    failed |= json_object_set_new(object, "theta_norm",
+                                  muster_json_real(end->theta_norm));
+    failed |= json_object_set_new(object, "exact",
+                                  json_boolean(summary->inexact_steps == 0));
+    return failed | json_object_set_new(object, "degraded_steps",
+                                        integer(summary->degraded_steps));
+}
+
+/* Times and losses. */
+static int add_course(json_t *object, const muster_summary *summary,
+                      const muster_summary_end *end)
+{
+    int failed = json_object_set_new(object, "steps", integer(summary->steps));
     failed |=
         json_object_set_new(object, "wall_s", muster_json_real(end->wall_s));
     failed |=
@@ -352,6 +387,14 @@ static json_t *summary_object(const muster_summary *summary,
     if (end->evaluation_count > 0) {
         failed |= add_evaluations(object, end);
     }
+    return failed;
+}
+
+static json_t *summary_object(const muster_summary *summary,
+                              const muster_summary_end *end)
+{
+    json_t *object = json_object();
+    int failed = add_course(object, summary, end);
     failed |= json_object_set_new(object, "code", code_object(end));
     failed |= add_workers(object, summary, end);
     failed |= json_object_set_new(object, "straggler_wait_ms",
@@ -364,24 +407,8 @@ static json_t *summary_object(const muster_summary *summary,
     if (end->parts_received != NULL) {
         failed |= json_object_set_new(object, "parts_received", part_list(end));
     }
-    failed |=
-        json_object_set_new(object, "bytes_up", integer(summary->bytes_up));
-    failed |=
-        json_object_set_new(object, "bytes_down", integer(summary->bytes_down));
-    failed |= json_object_set_new(object, "messages_up",
-                                  integer(summary->messages_up));
-    failed |=
-        json_object_set_new(object, "bytes_moved", integer(end->bytes_moved));
-    failed |= json_object_set_new(object, "stages_dropped",
-                                  integer(end->stages_dropped));
-    failed |= json_object_set_new(object, "grad_err_max",
-                                  muster_json_real(summary->grad_err_max));
-    failed |= json_object_set_new(object, "theta_norm",
-                                  muster_json_real(end->theta_norm));
-    failed |= json_object_set_new(object, "exact",
-                                  json_boolean(summary->inexact_steps == 0));
-    failed |= json_object_set_new(object, "degraded_steps",
-                                  integer(summary->degraded_steps));
+    failed |= add_counts(object, summary, end);
+    failed |= add_exactness(object, summary, end);
     if (failed != 0) {
         json_decref(object);
         return NULL;

@@ -4,259 +4,211 @@
  * are in tests/sim/algorithms_test.c.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "role/coordinator_test.h"
 
-#include "base/clock.h"
-#include "role/coordinator.h"
-#include "role/member.h"
+#define RACERS 3u
+#define ROWS   100u // of all samples: worker w has before[w + 1] - before[w]
 
-#define RUN     77u
-#define DIM     4u
-#define WORKERS 3u
-#define ROWS    100u // of all samples: worker w has rows[w]
+static const uint64_t before[RACERS + 1] = {0, 20, 50, ROWS};
 
-static const uint64_t before[WORKERS + 1] = {0, 20, 50, ROWS};
-
-typedef struct stage {
-    muster_role role;
-    muster_actions actions;
-    muster_code *code;
-    muster_blob *blob, *answer;
-    uint32_t incarnations[WORKERS];
-    uint64_t clocks[WORKERS]; // of the newest model that each was sent
-    bool has_model[WORKERS];
-    double weights[WORKERS]; // sums over all updates
-    double weight_max;       // of one gradient in one update
-    double fractions;        // sum over all updates
-    uint64_t update;         // job under way, or 0
-    uint32_t update_count;   // its gradients
-    uint64_t evaluation;     // job under way, or 0
-    uint64_t ends;           // steps
-    uint32_t responders;     // of the last of them
+/* A run whose workers answer when they like, and what came of it. */
+typedef struct race {
+    stage stage;             // first: note() is given it
+    uint64_t clocks[RACERS]; // of the newest model that each was sent
+    bool has_model[RACERS];
+    double weights[RACERS]; // sums over all updates
+    double weight_max;      // of one gradient in one update
+    double fractions;       // sum over all updates
+    uint64_t update;        // job under way, or 0
+    uint32_t update_count;  // its gradients
+    uint64_t evaluation;    // job under way, or 0
+    uint64_t ends;          // steps
+    uint32_t responders;    // of the last of them
     uint32_t drops;
-    int64_t now_ns;
-} stage;
+} race;
+
+static void note_job(race *r, const muster_job *job)
+{
+    if (job->kind == MUSTER_JOB_EVALUATE) {
+        r->evaluation = job->id;
+    }
+    if (job->kind != MUSTER_JOB_UPDATE) {
+        return;
+    }
+    const muster_decoding *decoding = job->decoding;
+    assert_int_equal(r->update, 0); // one at a time
+    r->update = job->id;
+    r->update_count = job->message_count;
+    for (size_t i = 0; i < decoding->term_count; i++) {
+        double weight = decoding->terms[i].weight;
+        r->weights[decoding->terms[i].worker] += weight;
+        r->weight_max = fmax(r->weight_max, weight);
+    }
+    assert_true(job->fraction > 0);
+    r->fractions += job->fraction;
+}
 
 static void note(stage *s, const muster_action *action)
 {
+    race *r = (race *)s;
     if (action->kind == MUSTER_ACTION_SEND &&
         action->as.send.message.kind == MUSTER_MSG_MODEL) {
         uint32_t worker = (uint32_t)action->as.send.peer - 1;
-        assert_false(s->has_model[worker]);
-        s->has_model[worker] = true;
-        s->clocks[worker] = action->as.send.message.step;
-    } else if (action->kind == MUSTER_ACTION_SEND &&
-               action->as.send.message.kind == MUSTER_MSG_WELCOME) {
-        s->incarnations[action->as.send.peer - 1] =
-            action->as.send.message.incarnation;
-    } else if (action->kind == MUSTER_ACTION_COMPUTE &&
-               action->as.job.kind == MUSTER_JOB_UPDATE) {
-        const muster_decoding *decoding = action->as.job.decoding;
-        assert_int_equal(s->update, 0); // one at a time
-        s->update = action->as.job.id;
-        s->update_count = action->as.job.message_count;
-        for (size_t i = 0; i < decoding->term_count; i++) {
-            double weight = decoding->terms[i].weight;
-            s->weights[decoding->terms[i].worker] += weight;
-            s->weight_max = fmax(s->weight_max, weight);
-        }
-        assert_true(action->as.job.fraction > 0);
-        s->fractions += action->as.job.fraction;
-    } else if (action->kind == MUSTER_ACTION_COMPUTE &&
-               action->as.job.kind == MUSTER_JOB_EVALUATE) {
-        s->evaluation = action->as.job.id;
+        assert_false(r->has_model[worker]);
+        r->has_model[worker] = true;
+        r->clocks[worker] = action->as.send.message.step;
+    } else if (action->kind == MUSTER_ACTION_COMPUTE) {
+        note_job(r, &action->as.job);
     } else if (action->kind == MUSTER_ACTION_REPORT &&
                action->as.report.kind == MUSTER_REPORT_STEP_END) {
-        s->ends++;
-        s->responders = action->as.report.as.end.responders;
+        r->ends++;
+        r->responders = action->as.report.as.end.responders;
     } else if (action->kind == MUSTER_ACTION_DROP) {
-        s->drops++;
+        r->drops++;
     }
 }
 
-static void feed(stage *s, muster_event event)
+/* With its shard, which it brought along. */
+static void enter(race *r, uint32_t worker)
 {
-    muster_actions_clear(&s->actions);
-    event.now_ns = s->now_ns;
-    s->role.ops->step(s->role.state, &event, &s->actions);
-    const muster_action *list = s->actions.list.data;
-    for (size_t i = 0; i < s->actions.list.count; i++) {
-        note(s, &list[i]);
-    }
+    join(&r->stage, worker);
+    have(&r->stage, worker, 0, worker, 0);
+    have(&r->stage, worker, 1, MUSTER_ID_ANY, 0);
 }
 
-static void say(stage *s, uint32_t worker, muster_message message,
-                muster_blob *payload)
+static void lose(race *r, uint32_t worker)
 {
-    message.run = message.kind == MUSTER_MSG_HELLO ? 0 : RUN;
-    message.incarnation = s->incarnations[worker];
-    muster_event event = {.kind = MUSTER_EVENT_MESSAGE, .peer = worker + 1};
-    event.as.message.message = &message;
-    event.as.message.payload = payload;
-    feed(s, event);
+    r->has_model[worker] = false;
+    feed(&r->stage,
+         (muster_event){.kind = MUSTER_EVENT_PEER_DOWN, .peer = worker + 1});
 }
 
-static void have(stage *s, uint32_t worker, uint32_t plan, uint32_t shard)
+static void begin_with(race *r, uint64_t bound, uint64_t evaluate_every)
 {
-    muster_message message = {.kind = MUSTER_MSG_HAVE, .plan = plan};
-    message.as.have.shard = shard;
-    say(s, worker, message, NULL);
-}
-
-static void join(stage *s, uint32_t worker)
-{
-    feed(s, (muster_event){.kind = MUSTER_EVENT_PEER_UP,
-                           .peer = worker + 1,
-                           .as.up.incoming = true});
-    muster_message hello = {.kind = MUSTER_MSG_HELLO};
-    hello.as.hello.id = worker;
-    hello.as.hello.role = MUSTER_MEMBER_WORKER;
-    say(s, worker, hello, NULL);
-    have(s, worker, 0, MUSTER_ID_ANY);
-    have(s, worker, 0, worker); // its shard, which it brought along
-    have(s, worker, 1, MUSTER_ID_ANY);
-}
-
-static void lose(stage *s, uint32_t worker)
-{
-    s->has_model[worker] = false;
-    feed(s, (muster_event){.kind = MUSTER_EVENT_PEER_DOWN, .peer = worker + 1});
-}
-
-static stage make_stage_that_evaluates(uint64_t bound, uint64_t every)
-{
-    stage s = {.actions = muster_actions_make(),
-               .blob = muster_blob_create(64),
-               .answer = muster_blob_create(DIM * sizeof(float)),
-               .now_ns = 1000};
-    muster_code_opts code = MUSTER_CODE_OPTS_INIT;
-    code.name = "uncoded";
-    code.workers = WORKERS;
-    assert_int_equal(muster_code_create(&code, NULL, &s.code), MUSTER_OK);
     muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
-    opts.code = s.code;
-    opts.run = RUN;
     opts.last_step = 100000;
-    opts.message_dim = DIM;
-    opts.setup = opts.model = s.blob;
     opts.averages = opts.degrade = opts.async = true;
     opts.bound = bound;
-    opts.evaluate_every = every;
+    opts.evaluate_every = evaluate_every;
     opts.rows_before = before;
-    assert_int_equal(muster_coordinator_create(&opts, NULL, &s.role),
-                     MUSTER_OK);
-    feed(&s, (muster_event){.kind = MUSTER_EVENT_START});
-    for (uint32_t w = 0; w < WORKERS; w++) {
-        join(&s, w);
+    *r = (race){.stage = make_stage_with("uncoded", RACERS, opts)};
+    r->stage.on_action = note;
+    for (uint32_t w = 0; w < RACERS; w++) {
+        enter(r, w);
     }
-    return s;
 }
 
-static stage make_stage(uint64_t bound)
+static void begin(race *r, uint64_t bound)
 {
-    return make_stage_that_evaluates(bound, 0);
+    begin_with(r, bound, 0);
 }
 
-static void end_stage(stage *s)
+static void end(race *r)
 {
-    s->role.ops->free(s->role.state);
-    muster_actions_fini(&s->actions);
-    muster_blob_unref(s->blob);
-    muster_blob_unref(s->answer);
-    muster_code_free(s->code);
+    end_stage(&r->stage);
 }
 
-static void answer(stage *s, uint32_t worker)
+/* The worker answers the newest model that it was sent. */
+static void reply(race *r, uint32_t worker)
 {
-    muster_message message = {
-        .kind = MUSTER_MSG_GRADIENT, .plan = 1, .step = s->clocks[worker]};
-    assert_true(s->has_model[worker]);
-    s->has_model[worker] = false;
-    say(s, worker, message, s->answer);
+    assert_true(r->has_model[worker]);
+    r->has_model[worker] = false;
+    answer(&r->stage, worker, r->clocks[worker]);
 }
 
-static void updated(stage *s)
+static void updated(race *r)
 {
-    muster_event event = {.kind = MUSTER_EVENT_COMPUTED};
-    assert_true(s->update != 0);
-    event.as.computed = (muster_job_result){
-        .id = s->update, .kind = MUSTER_JOB_UPDATE, .output = s->blob};
-    s->update = 0;
-    feed(s, event);
+    uint64_t id = r->update;
+    assert_true(id != 0);
+    r->update = 0;
+    computed(&r->stage, (muster_job_result){.id = id,
+                                            .kind = MUSTER_JOB_UPDATE,
+                                            .output = r->stage.blob});
+}
+
+/* An answer, and its update. */
+static void reply_and_update(race *r, uint32_t worker)
+{
+    reply(r, worker);
+    updated(r);
+}
+
+/* Worker 2 answers 100 times, then worker 0, which is due many steps. */
+static void let_worker_0_be_late(race *r)
+{
+    begin(r, UINT64_MAX);
+    for (uint32_t i = 0; i < 100; i++) {
+        reply_and_update(r, 2);
+    }
+    reply_and_update(r, 0);
 }
 
 static void a_worker_that_is_too_far_ahead_waits_for_the_slowest(void **state)
 {
     (void)state;
-    stage s = make_stage(2);
+    race r;
+    begin(&r, 2);
     for (uint32_t i = 0; i < 2; i++) {
-        answer(&s, 1);
-        updated(&s);
-        assert_true(s.has_model[1]);
+        reply(&r, 1);
+        updated(&r);
+        assert_true(r.has_model[1]);
     }
-    answer(&s, 1); // three answers more than the others
-    updated(&s);
-    assert_false(s.has_model[1]);
-    answer(&s, 0);
-    updated(&s);
-    assert_false(s.has_model[1]); // worker 2 has none yet
-    answer(&s, 2);
-    assert_true(s.has_model[1]);
-    assert_int_equal(s.clocks[1], 3);
-    end_stage(&s);
+    reply(&r, 1); // three answers more than the others
+    updated(&r);
+    assert_false(r.has_model[1]);
+    reply_and_update(&r, 0);
+    assert_false(r.has_model[1]); // worker 2 has none yet
+    reply(&r, 2);
+    assert_true(r.has_model[1]);
+    assert_int_equal(r.clocks[1], 3);
+    end(&r);
 }
 
 static void a_lost_worker_holds_nobody_back(void **state)
 {
     (void)state;
-    stage s = make_stage(0);
-    answer(&s, 0);
-    updated(&s);
-    answer(&s, 1);
-    updated(&s);
-    assert_false(s.has_model[0] || s.has_model[1]);
-    lose(&s, 2);
-    assert_true(s.has_model[0] && s.has_model[1]);
-    answer(&s, 0);
-    updated(&s);
-    answer(&s, 1);
-    updated(&s);
-    join(&s, 2); // back: where the slowest of the others is
-    assert_true(s.has_model[2]);
-    assert_int_equal(s.clocks[2], 2);
-    end_stage(&s);
+    race r;
+    begin(&r, 0);
+    reply_and_update(&r, 0);
+    reply_and_update(&r, 1);
+    assert_false(r.has_model[0] || r.has_model[1]);
+    lose(&r, 2);
+    assert_true(r.has_model[0] && r.has_model[1]);
+    reply_and_update(&r, 0);
+    reply_and_update(&r, 1);
+    enter(&r, 2); // back: where the slowest of the others is
+    assert_true(r.has_model[2]);
+    assert_int_equal(r.clocks[2], 2);
+    end(&r);
 }
 
 /* Worker 2 answers `often` times while each of the others answers once, until
  * so many steps have ended. */
-static stage run_unequal(uint32_t often, uint64_t steps)
+static race run_unequal(uint32_t often, uint64_t steps)
 {
-    stage s = make_stage(UINT64_MAX);
+    race r;
+    begin(&r, UINT64_MAX);
     uint64_t answers = 0;
-    while (s.ends < steps) {
-        for (uint32_t i = 0; i < often + WORKERS - 1; i++) {
-            answer(&s, i < often ? 2 : i - often);
-            updated(&s);
+    while (r.ends < steps) {
+        for (uint32_t i = 0; i < often + RACERS - 1; i++) {
+            reply(&r, i < often ? 2 : i - often);
+            updated(&r);
             answers++;
         }
     }
     // A gradient that counts again is no new one.
-    assert_true(fabs(s.fractions * WORKERS / (double)answers - 1) < 1e-6);
-    return s;
+    assert_true(fabs(r.fractions * RACERS / (double)answers - 1) < 1e-6);
+    return r;
 }
 
-static void assert_shares(const stage *s, uint64_t steps)
+static void assert_shares(const race *r, uint64_t steps)
 {
-    double all = s->weights[0] + s->weights[1] + s->weights[2];
+    double all = r->weights[0] + r->weights[1] + r->weights[2];
     assert_true(fabs(all / (double)steps - 1) < 0.02);
-    for (uint32_t w = 0; w < WORKERS; w++) {
+    for (uint32_t w = 0; w < RACERS; w++) {
         double share = (double)(before[w + 1] - before[w]) / ROWS;
-        assert_true(fabs(s->weights[w] / all - share) < 0.01);
+        assert_true(fabs(r->weights[w] / all - share) < 0.01);
     }
 }
 
@@ -264,9 +216,9 @@ static void weights_add_up_to_the_shares_whatever_the_speeds(void **state)
 {
     (void)state;
     for (uint32_t often = 1; often <= 5; often++) {
-        stage s = run_unequal(often, 400);
-        assert_shares(&s, 400);
-        end_stage(&s);
+        race r = run_unequal(often, 400);
+        assert_shares(&r, 400);
+        end(&r);
     }
 }
 
@@ -276,131 +228,119 @@ static void
 a_gradient_of_more_than_a_step_counts_in_the_updates_that_follow(void **state)
 {
     (void)state;
-    stage s = run_unequal(100, 4000);
-    assert_shares(&s, 4000);
-    assert_true(s.weight_max == 1);
-    end_stage(&s);
+    race r = run_unequal(100, 4000);
+    assert_shares(&r, 4000);
+    assert_true(r.weight_max == 1);
+    end(&r);
 }
 
 static void what_a_lost_worker_is_due_still_counts(void **state)
 {
     (void)state;
-    stage s = make_stage(UINT64_MAX);
-    for (uint32_t i = 0; i < 100; i++) {
-        answer(&s, 2);
-        updated(&s);
-    }
-    answer(&s, 0);
-    updated(&s);
-    assert_true(s.weights[0] == 1);
-    lose(&s, 0);
-    answer(&s, 2); // half of the samples: half a step at most
-    updated(&s);
-    assert_true(s.weights[0] == 1.5);
-    end_stage(&s);
+    race r;
+    let_worker_0_be_late(&r);
+    assert_true(r.weights[0] == 1);
+    lose(&r, 0);
+    reply(&r, 2); // half of the samples: half a step at most
+    updated(&r);
+    assert_true(r.weights[0] == 1.5);
+    end(&r);
 }
 
 static void a_gradient_that_counts_again_does_not_hide_a_newer_one(void **state)
 {
     (void)state;
-    stage s = make_stage(UINT64_MAX);
-    for (uint32_t i = 0; i < 100; i++) {
-        answer(&s, 2);
-        updated(&s);
-    }
-    answer(&s, 0);
-    updated(&s);
-    answer(&s, 2);
-    assert_int_equal(s.update_count, 2); // the kept one with it
-    answer(&s, 0);                       // the newer one, meanwhile
-    updated(&s);
-    assert_int_equal(s.update_count, 1);
-    assert_true(s.weights[0] == 2.5);
-    updated(&s);
-    assert_true(s.has_model[0] && s.has_model[2]);
-    end_stage(&s);
+    race r;
+    let_worker_0_be_late(&r);
+    reply(&r, 2);
+    assert_int_equal(r.update_count, 2); // the kept one with it
+    reply(&r, 0);                        // the newer one, meanwhile
+    updated(&r);
+    assert_int_equal(r.update_count, 1);
+    assert_true(r.weights[0] == 2.5);
+    updated(&r);
+    assert_true(r.has_model[0] && r.has_model[2]);
+    end(&r);
 }
 
 static void
 gradients_that_come_during_an_update_are_applied_together(void **state)
 {
     (void)state;
-    stage s = make_stage(UINT64_MAX);
-    answer(&s, 0);
-    assert_int_equal(s.update_count, 1);
-    answer(&s, 1);
-    answer(&s, 2);
-    assert_false(s.has_model[1] || s.has_model[2]); // they are not in it yet
-    updated(&s);
-    assert_true(s.has_model[0]);
-    assert_int_equal(s.update_count, 2);
-    assert_int_equal(s.ends, 0);
-    updated(&s); // all samples' worth of gradients
-    assert_int_equal(s.ends, 1);
-    assert_true(s.has_model[1] && s.has_model[2]);
-    end_stage(&s);
+    race r;
+    begin(&r, UINT64_MAX);
+    reply(&r, 0);
+    assert_int_equal(r.update_count, 1);
+    reply(&r, 1);
+    reply(&r, 2);
+    assert_false(r.has_model[1] || r.has_model[2]); // they are not in it yet
+    updated(&r);
+    assert_true(r.has_model[0]);
+    assert_int_equal(r.update_count, 2);
+    assert_int_equal(r.ends, 0);
+    updated(&r); // all samples' worth of gradients
+    assert_int_equal(r.ends, 1);
+    assert_true(r.has_model[1] && r.has_model[2]);
+    end(&r);
 }
 
-static void end_step(stage *s)
+static void end_step(race *r)
 {
-    for (uint32_t w = 0; w < WORKERS; w++) {
-        answer(s, w);
-        updated(s);
+    for (uint32_t w = 0; w < RACERS; w++) {
+        reply_and_update(r, w);
     }
 }
 
 static void gradients_wait_where_a_step_waits_for_an_evaluation(void **state)
 {
     (void)state;
-    stage s = make_stage_that_evaluates(UINT64_MAX, 1);
-    end_step(&s);
-    uint64_t first = s.evaluation;
+    race r;
+    begin_with(&r, UINT64_MAX, 1);
+    end_step(&r);
+    uint64_t first = r.evaluation;
     assert_true(first != 0);
-    answer(&s, 0);
-    answer(&s, 1);
-    updated(&s);
-    answer(&s, 2);
-    updated(&s); // of worker 1
-    updated(&s); // of worker 2: the step's last
-    assert_int_equal(s.ends, 2);
-    assert_int_equal(s.update, 0);
-    assert_true(s.has_model[0]);
-    answer(&s, 0);
-    assert_int_equal(s.update, 0);
-    feed(&s, (muster_event){
-                 .kind = MUSTER_EVENT_COMPUTED,
-                 .as.computed = {.id = first, .kind = MUSTER_JOB_EVALUATE}});
-    assert_true(s.evaluation != first);
-    assert_true(s.update != 0 && s.update_count == 1);
-    assert_true(s.has_model[1] && s.has_model[2]);
-    updated(&s);
-    answer(&s, 1);
-    updated(&s);
-    answer(&s, 2);
-    updated(&s);
-    assert_int_equal(s.ends, 3);
-    assert_int_equal(s.responders, WORKERS); // worker 0 came during the wait
-    end_stage(&s);
+    reply(&r, 0);
+    reply_and_update(&r, 1);
+    reply_and_update(&r, 2); // of worker 1
+    updated(&r);             // of worker 2: the step's last
+    assert_int_equal(r.ends, 2);
+    assert_int_equal(r.update, 0);
+    assert_true(r.has_model[0]);
+    reply(&r, 0);
+    assert_int_equal(r.update, 0);
+    feed(&r.stage,
+         (muster_event){
+             .kind = MUSTER_EVENT_COMPUTED,
+             .as.computed = {.id = first, .kind = MUSTER_JOB_EVALUATE}});
+    assert_true(r.evaluation != first);
+    assert_true(r.update != 0 && r.update_count == 1);
+    assert_true(r.has_model[1] && r.has_model[2]);
+    updated(&r);
+    reply_and_update(&r, 1);
+    reply_and_update(&r, 2);
+    assert_int_equal(r.ends, 3);
+    assert_int_equal(r.responders, RACERS); // worker 0 came during the wait
+    end(&r);
 }
 
 static void
 a_copy_is_dropped_and_a_stray_answer_ends_the_connection(void **state)
 {
     (void)state;
-    stage s = make_stage(UINT64_MAX);
-    uint64_t clock = s.clocks[0];
-    answer(&s, 0);
-    updated(&s);
+    race r;
+    begin(&r, UINT64_MAX);
+    uint64_t clock = r.clocks[0];
+    reply_and_update(&r, 0);
     muster_message copy = {
         .kind = MUSTER_MSG_GRADIENT, .plan = 1, .step = clock};
-    say(&s, 0, copy, s.answer);
-    assert_int_equal(s.update, 0);
-    assert_int_equal(s.drops, 0);
+    say(&r.stage, 0, copy, r.stage.answer);
+    assert_int_equal(r.update, 0);
+    assert_int_equal(r.drops, 0);
     copy.step = clock + 5;
-    say(&s, 0, copy, s.answer);
-    assert_int_equal(s.update, 0);
-    assert_int_equal(s.drops, 1);
-    end_stage(&s);
+    say(&r.stage, 0, copy, r.stage.answer);
+    assert_int_equal(r.update, 0);
+    assert_int_equal(r.drops, 1);
+    end(&r);
 }
 
 int main(void)

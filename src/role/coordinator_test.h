@@ -34,6 +34,8 @@ typedef struct stage {
     uint32_t workers;
     uint32_t incarnations[CROWD];
     int64_t now_ns;
+    // Called for every action; NULL: a test looks at `actions` itself.
+    void (*on_action)(struct stage *s, const muster_action *action);
 } stage;
 
 static inline void feed(stage *s, muster_event event)
@@ -41,6 +43,10 @@ static inline void feed(stage *s, muster_event event)
     muster_actions_clear(&s->actions);
     event.now_ns = s->now_ns;
     s->role.ops->step(s->role.state, &event, &s->actions);
+    const muster_action *list = s->actions.list.data;
+    for (size_t i = 0; i < s->actions.list.count && s->on_action != NULL; i++) {
+        s->on_action(s, &list[i]);
+    }
 }
 
 /* The first action of a kind from `from` on, or NULL. */

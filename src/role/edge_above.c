@@ -1,16 +1,8 @@
 /*
  * edge_above.c -- what the coordinator says to an edge.
  */
-#include <stdio.h>
-#include <string.h>
 
 #include "role/edge_inside.h"
-
-static const char *leader_address(const muster_edge *edge)
-{
-    const char *address = edge->above.opts.leader;
-    return strncmp(address, "tcp:", 4) == 0 ? address + 4 : address;
-}
 
 /* Ready for a plan. */
 static void have_setup(muster_edge *edge, muster_actions *actions)
@@ -23,9 +15,9 @@ static void have_setup(muster_edge *edge, muster_actions *actions)
 static void on_welcome(muster_edge *edge, const muster_event *event,
                        muster_actions *actions)
 {
-    edge->told_unreached = false;
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
-                      "joined %s as edge %u of %u", leader_address(edge),
+                      "joined %s as edge %u of %u",
+                      muster_member_leader_address(&edge->above),
                       edge->above.id, edge->above.size);
     muster_edge_close(edge, actions);
     muster_edge_forget_plans(edge);
@@ -110,9 +102,7 @@ static void stop_at_leader(muster_edge *edge, muster_status status,
                            const char *reason, muster_actions *actions)
 {
     char text[384];
-    snprintf(text, sizeof(text), "%s %s: %s",
-             muster_member_without_leader(status), leader_address(edge),
-             reason[0] != 0 ? reason : "no answer");
+    muster_member_say_end(&edge->above, status, reason, text, sizeof(text));
     muster_edge_stop(edge, status, text, actions);
 }
 
@@ -143,20 +133,6 @@ static void on_news(muster_edge *edge, const muster_news *news,
     }
 }
 
-/* Say once why the edge waits; the tries go on until patience is over. */
-static void tell_unreached(muster_edge *edge, const muster_event *event,
-                           muster_actions *actions)
-{
-    if (edge->above.unreached[0] == 0 || edge->told_unreached) {
-        return;
-    }
-    edge->told_unreached = true;
-    muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
-                      "%s: %s; trying again for %.0f s", leader_address(edge),
-                      edge->above.unreached,
-                      (double)edge->above.opts.patience_ns * 1e-9);
-}
-
 void muster_edge_above(muster_edge *edge, const muster_event *event,
                        muster_actions *actions)
 {
@@ -169,6 +145,6 @@ void muster_edge_above(muster_edge *edge, const muster_event *event,
         }
     }
     if (!edge->over) {
-        tell_unreached(edge, event, actions);
+        muster_member_tell_unreached(&edge->above, event, actions);
     }
 }

@@ -40,7 +40,6 @@ struct muster_edge {
     muster_vec answers;      // muster_edge_answer: not told above yet
     int64_t told_ns;         // when some were
     bool leaving, over;
-    bool told_unreached; // why there is no coordinator, since the last welcome
 };
 
 static inline muster_coordinator *muster_edge_below(const muster_edge *edge)

@@ -173,7 +173,8 @@ typedef struct muster_member {
     uint64_t tokens;
     uint64_t epoch; // of the directory
     int64_t heartbeat_ns;
-    char closed[128]; // leader: refuse everybody, and why
+    char closed[128];    // leader: refuse everybody, and why
+    bool told_unreached; // follower: since the last welcome
 } muster_member;
 
 MUSTER_CHECKED muster_status muster_member_init(muster_member *member,
@@ -208,6 +209,19 @@ muster_status muster_member_alone_status(const muster_member *member);
 /* What a follower says that ends so without its leader, before the address: it
  * never came in, or the run that it was in went on or ended without it. */
 const char *muster_member_without_leader(muster_status status);
+
+/* The leader's address as a user would write it. Lent by the options. */
+const char *muster_member_leader_address(const muster_member *member);
+
+/* How a follower ends without its leader, for people: all of the above. */
+void muster_member_say_end(const muster_member *member, muster_status status,
+                           const char *reason, char *text, size_t room);
+
+/* Say why there is no leader, once since the last welcome: tries go on until
+ * patience is over. */
+void muster_member_tell_unreached(muster_member *member,
+                                  const muster_event *event,
+                                  muster_actions *actions);
 
 /* Misbehaviour that the role saw: end the connection; no LOST follows. A leader
  * does not admit that process again before a second is over, then two, .. at

@@ -180,6 +180,7 @@ static bool take_leaders_word(muster_member *member, const muster_event *event)
         (int64_t)welcome->as.welcome.heartbeat_ms * MUSTER_NS_PER_MS;
     member->contact_ns = event->now_ns;
     member->unreached[0] = 0;
+    member->told_unreached = false;
     muster_blob_unref(member->welcome);
     member->welcome = muster_blob_ref(event->as.message.payload);
     return true;

@@ -33,23 +33,6 @@
 
 enum { TIMER_LEAVE = MUSTER_TIMER_ROLE };
 
-/* The coordinator's address as a user would write it. */
-static const char *leader_address(const muster_worker *w)
-{
-    const char *address = w->member.opts.leader;
-    return strncmp(address, "tcp:", 4) == 0 ? address + 4 : address;
-}
-
-/* Why the coordinator is not reached; net begins with the address. */
-static const char *unreached_reason(const muster_worker *w, const char *reason)
-{
-    size_t length = strlen(w->member.opts.leader);
-    bool named = strncmp(reason, w->member.opts.leader, length) == 0 &&
-                 strncmp(reason + length, ": ", 2) == 0;
-    const char *rest = named ? reason + length + 2 : reason;
-    return rest[0] != 0 ? rest : "no answer";
-}
-
 static void stop(muster_worker *w, muster_status status, const char *reason,
                  muster_actions *actions)
 {
@@ -336,9 +319,7 @@ static void stop_at_leader(muster_worker *w, muster_status status,
                            const char *reason, muster_actions *actions)
 {
     char text[256];
-    snprintf(text, sizeof(text), "%s %s: %s",
-             muster_member_without_leader(status), leader_address(w),
-             unreached_reason(w, reason));
+    muster_member_say_end(&w->member, status, reason, text, sizeof(text));
     stop(w, status, text, actions);
 }
 
@@ -348,20 +329,6 @@ static bool may_be_unreached(const muster_event *event)
     return event->kind == MUSTER_EVENT_PEER_DOWN ||
            (event->kind == MUSTER_EVENT_MESSAGE &&
             event->as.message.message->kind == MUSTER_MSG_REFUSE);
-}
-
-/* Say once why the worker waits; the tries go on until patience is over. */
-static void tell_unreached(muster_worker *w, const muster_event *event,
-                           muster_actions *actions)
-{
-    if (w->member.unreached[0] == 0 || w->told_unreached) {
-        return;
-    }
-    w->told_unreached = true;
-    muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
-                      "%s: %s; trying again for %.0f s", leader_address(w),
-                      unreached_reason(w, w->member.unreached),
-                      (double)w->member.opts.patience_ns * 1e-9);
 }
 
 /* News of another worker. */
@@ -388,9 +355,9 @@ static void on_news(muster_worker *w, const muster_event *event,
         }
         switch (news[i].kind) {
         case MUSTER_NEWS_JOINED:
-            w->told_unreached = false;
             muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
-                              "joined %s as worker %u of %u", leader_address(w),
+                              "joined %s as worker %u of %u",
+                              muster_member_leader_address(&w->member),
                               w->member.id, w->member.size);
             on_welcome(w, actions);
             break;
@@ -438,7 +405,7 @@ static void worker_step(void *state, const muster_event *event,
         return;
     }
     if (may_be_unreached(event)) {
-        tell_unreached(w, event, actions);
+        muster_member_tell_unreached(&w->member, event, actions);
     }
     if (event->kind == MUSTER_EVENT_COMPUTED) {
         on_computed(w, event, actions);

@@ -59,8 +59,7 @@ typedef struct muster_worker {
     muster_worker_shard first_shards[MUSTER_WORKER_SHARDS];
     muster_status leave_status; // why it leaves
     char *leave_text;           // or NULL: interrupted, or no memory for it
-    bool told_unreached; // why there is no coordinator, since the last welcome
-    bool lent;           // its memory is the caller's
+    bool lent;                  // its memory is the caller's
 } muster_worker;
 
 /* worker.c */

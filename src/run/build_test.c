@@ -178,11 +178,34 @@ static void a_code_without_workers_is_told_what_is_missing(void **state)
     muster_config_free(config);
 }
 
+static uint32_t shards_of(const char *const *flags)
+{
+    muster_config *config = parse("train", flags);
+    muster_code *code = NULL;
+    assert_int_equal(muster_build_code_of(config, NULL, &code), MUSTER_OK);
+    uint32_t shards = muster_build_shards(config, code);
+    muster_code_free(code);
+    muster_config_free(config);
+    return shards;
+}
+
+static void shards_are_as_many_as_asked_and_at_least_the_parts(void **state)
+{
+    (void)state;
+    const char *const asked[] = {"--local", "6", "--shards", "31", NULL};
+    const char *const few[] = {"--local", "6", "--shards", "5", NULL};
+    const char *const silent[] = {"--local", "6", NULL};
+    assert_int_equal(shards_of(asked), 31);
+    assert_int_equal(shards_of(silent), 24); // four a worker
+    assert_int_equal(shards_of(few), 24);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repeated_slow_means_the_same_in_every_verb),
         cmocka_unit_test(slowness_changes_at_its_step_in_every_verb),
+        cmocka_unit_test(shards_are_as_many_as_asked_and_at_least_the_parts),
         cmocka_unit_test(delays_are_the_same_in_every_verb),
         cmocka_unit_test(a_code_has_the_same_options_in_every_verb),
         cmocka_unit_test(a_code_without_workers_is_told_what_is_missing),

@@ -19,6 +19,8 @@ for verb in $verbs; do
     sed -n '/^Example:$/,/^$/p' "$work/out" | sed '1d; s/^  //' > "$work/example_$verb"
     grep -q "^muster $verb" "$work/example_$verb" || fail "muster $verb --help: no example"
     awk 'length > 80 { exit 1 }' "$work/out" || fail "muster $verb --help: wider than 80 columns"
+    [ "$(tr -cd '[' < "$work/out" | wc -c)" -eq "$(tr -cd ']' < "$work/out" | wc -c)" ] ||
+        fail "muster $verb --help: a default is cut off"
 done
 # The examples work as they stand, one after the other: predict uses what train
 # wrote. join needs another machine; the programs of bench may not be built.
@@ -51,6 +53,13 @@ for words in help "help help" "help --help" "--help"; do
 done
 refuses 2 "'trian' is not a verb; did you mean 'train'?" help trian
 refuses 2 "'dance' is not a verb; see \`muster --help\`" help dance
+
+# What an option means to another verb is not said.
+run predict --help
+grep -q '^  --out FILE              write one predicted line' "$work/out" || fail "predict --help: --out"
+! grep -q 'join:\|partition:' "$work/out" || fail "predict --help speaks of other verbs"
+run join --help
+grep -q 'where this machine has the data' "$work/out" || fail "join --help does not say what --data is to it"
 
 # The programs of bench that are built here; -mpi is a peer that star runs.
 for program in "$(dirname "$MUSTER_BIN")"/muster-bench-*; do

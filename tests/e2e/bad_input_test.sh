@@ -72,7 +72,9 @@ for address in 127.0.0.1:port 127.0.0.1:99999 "[::1:5" nothing; do
 done
 complains 3 "no-such-host.invalid" train $synthetic --workers 2 --listen no-such-host.invalid:7000
 complains 3 "no-such-host.invalid" join no-such-host.invalid:7000
-complains 1 "cannot join $used: .*refused" join "$used" --patience 0s
+complains 1 "cannot join $used: cannot connect: Connection refused" join "$used" --patience 0s
+complains 1 "cannot join $used: cannot connect: Connection refused" join "$used" --patience 0s --as edge \
+    --listen 127.0.0.1:0
 complains 1 "." join "unix:$work/nobody" --patience 0s
 
 # A full disk: files may not grow beyond 8 KiB (SIGXFSZ is ignored, so writing

@@ -17,42 +17,24 @@
 
 #include <cmocka.h>
 
+#include "faults.h"
 #include "scene.h"
 
 #define SEEDS   150u
 #define WORKERS 8u
 #define STEPS   90u
-/* Who was well for so long is known to be there. */
-#define SETTLE_NS SECONDS(9)
-#define DEATHS    (WORKERS - 1)
+#define DEATHS  (WORKERS - 1)
 
 typedef struct story {
-    toy t; // first: its callbacks find the story by it
-    muster_rng rng;
+    faults f;               // first: callbacks find the story by it
     bool hopeless;          // DEATHS of them will not come back
     bool gone[WORKERS + 1]; // by host
-    bool gave_up_too_early;
 } story;
 
-static int64_t some_ms(story *s, uint64_t low, uint64_t high)
+static void start(faults *f, uint32_t host)
 {
-    uint64_t ms = low + muster_rng_below(&s->rng, high - low);
-    return (int64_t)ms * MUSTER_NS_PER_MS;
-}
-
-/* Whatever befell the host ends: it is started again. */
-static void mend(muster_sim *sim, void *context, uint64_t host)
-{
-    story *s = context;
-    muster_sim_cut(sim, (uint32_t)host, false);
-    muster_sim_cont(sim, (uint32_t)host);
-    if (s->gone[host] || s->t.over || muster_sim_is_up(sim, (uint32_t)host)) {
-        return;
-    }
-    if (host == 0) {
-        toy_start_coordinator(&s->t);
-    } else {
-        toy_start_worker(&s->t, (uint32_t)host, (uint32_t)host - 1);
+    if (!((story *)f)->gone[host]) {
+        toy_start_worker(&f->t, host, host - 1);
     }
 }
 
@@ -63,74 +45,59 @@ static void end_for_good(muster_sim *sim, void *context, uint64_t host)
     muster_sim_kill(sim, (uint32_t)host);
 }
 
-static bool is_settled(const toy *t, uint32_t host)
-{
-    int64_t since_ns = muster_sim_well_since(t->sim, host);
-    return since_ns >= 0 && muster_sim_now(t->sim) - since_ns > SETTLE_NS;
-}
-
 /* The coordinator says that too few are left. */
 static void look_who_is_left(toy *t)
 {
     bool all = true;
     for (uint32_t host = 0; host <= WORKERS; host++) {
-        all = all && is_settled(t, host);
+        all = all && is_long_well(t, host);
     }
-    ((story *)t)->gave_up_too_early |= all;
+    if (all) {
+        ((story *)t)->f.complaint = "gave up though all workers were well";
+    }
 }
 
+/* A coordinator that is resumed begins with the first code again. */
 static void strike(muster_sim *sim, void *context, uint64_t value)
 {
+    static const fault_kind kinds[] = {
+        FAULT_SLOW,  FAULT_SLOW, FAULT_RESTARTS, FAULT_RESTARTS,
+        FAULT_STOPS, FAULT_CUT,  FAULT_BREAKS,   FAULT_RESUMES};
     story *s = context;
-    uint32_t host = 1 + (uint32_t)muster_rng_below(&s->rng, WORKERS);
+    uint32_t host = 1 + (uint32_t)muster_rng_below(&s->f.rng, WORKERS);
+    (void)sim;
     (void)value;
-    switch (muster_rng_below(&s->rng, 8)) {
-    case 0:
-    case 1: // slow from now on, or not any more
-        s->t.slow_ms[host] = s->t.slow_ms[host] > 0 ? 0 : 60;
-        return;
-    case 2:
-    case 3:
-        muster_sim_kill(sim, host);
-        break;
-    case 4:
-        muster_sim_stop(sim, host);
-        break;
-    case 5:
-        muster_sim_cut(sim, host, true);
-        break;
-    case 6:
-        muster_sim_break(sim, 0, host);
-        return;
-    default: // resumed, it begins with the first code again
-        host = 0;
-        muster_sim_kill(sim, host);
-        break;
-    }
-    muster_sim_at(sim, muster_sim_now(sim) + some_ms(s, 1, 4000), mend, s,
-                  host);
+    befall(&s->f, host, kinds[muster_rng_below(&s->f.rng, 8)]);
 }
 
 /* All but one of the workers die, at some time. */
 static void end_most(story *s)
 {
-    uint32_t spared = 1 + (uint32_t)muster_rng_below(&s->rng, WORKERS);
+    uint32_t spared = 1 + (uint32_t)muster_rng_below(&s->f.rng, WORKERS);
     for (uint32_t host = 1; host <= WORKERS; host++) {
         if (host != spared) {
-            muster_sim_at(s->t.sim, some_ms(s, 0, 1500), end_for_good, s, host);
+            muster_sim_at(s->f.t.sim, some_ms(&s->f, 0, 1500), end_for_good, s,
+                          host);
         }
     }
 }
 
-/* After the coordinator has given up, whoever looks for it gives up too. */
-static bool somebody_is_left(const toy *t)
+/* What is wrong with the run; NULL: nothing. Those that look for a coordinator
+ * that gave up give up too, within a minute. */
+static const char *judge_auto(story *s)
 {
-    bool left = false;
-    muster_sim_run(t->sim, muster_sim_now(t->sim) + SECONDS(60));
-    for (uint32_t host = 1; host <= WORKERS; host++) {
-        left = left || muster_sim_is_up(t->sim, host);
+    const toy *t = &s->f.t;
+    const char *wrong = judge(&s->f, WORKERS, SECONDS(60));
+    if (wrong == NULL && t->inexact > 0) {
+        wrong = "a step is not exact";
     }
-    return left;
+    if (wrong == NULL && t->status == MUSTER_ERR_QUORUM && t->snapshots == 0) {
+        wrong = "gave up without a snapshot";
+    }
+    if (wrong == NULL && t->status == MUSTER_OK && s->hopeless) {
+        wrong = "finished though too few were left";
+    }
+    return wrong;
 }
 
 /* How often the plan changed; the run went well or lacked workers. */
@@ -148,7 +115,8 @@ static uint32_t tell(uint64_t seed, bool *finished_out)
                                         "linear:tuned:s=2,m=2",
                                         NULL};
     static story s; // the callbacks keep its address
-    s = (story){.rng = muster_rng_make(seed, 3), .hopeless = seed % 8 == 7};
+    s = (story){.f = {.rng = muster_rng_make(seed, 3), .start = start},
+                .hopeless = seed % 8 == 7};
     toy_opts opts = plain("uncoded", WORKERS, STEPS);
     opts.seed = seed;
     opts.plan_codes = codes + seed % 3;
@@ -156,29 +124,23 @@ static uint32_t tell(uint64_t seed, bool *finished_out)
     opts.duplicate = seed % 4 == 0 ? 0.05 : 0;
     opts.echo = seed % 5 == 0 ? 0.1 : 0;
     opts.jitter_ns = (int64_t)(seed % 3) * 2 * MUSTER_NS_PER_MS;
-    toy_init(&s.t, &opts);
-    s.t.on_gave_up = look_who_is_left;
+    toy_init(&s.f.t, &opts);
+    s.f.t.on_gave_up = look_who_is_left;
     if (s.hopeless) {
         end_most(&s);
     }
-    uint64_t faults = 2 + muster_rng_below(&s.rng, 8);
-    for (uint64_t i = 0; i < faults; i++) {
-        muster_sim_at(s.t.sim, some_ms(&s, 0, 3000), strike, &s, 0);
+    uint64_t count = 2 + muster_rng_below(&s.f.rng, 8);
+    for (uint64_t i = 0; i < count; i++) {
+        muster_sim_at(s.f.t.sim, some_ms(&s.f, 0, 3000), strike, &s, 0);
     }
-    muster_sim_run(s.t.sim, SECONDS(600));
-    toy *t = &s.t;
-    bool right = t->wrong < 1e-3 && t->off < 1e-1 && t->inexact == 0 &&
-                 t->wrong_model < 1e-3 && !t->disorder && !t->miscounted &&
-                 !t->premature && t->rejected == 0;
-    *finished_out = t->status == MUSTER_OK && t->serial_step == t->steps;
-    bool quorum = t->status == MUSTER_ERR_QUORUM && t->snapshots > 0 &&
-                  !s.gave_up_too_early && !somebody_is_left(t);
-    if (!t->over || !right || (!*finished_out && !quorum) ||
-        (s.hopeless && *finished_out)) {
-        fail_msg("seed %llu: over %d, right %d, status %d, step %llu of %u: %s",
-                 (unsigned long long)seed, t->over, right, (int)t->status,
-                 (unsigned long long)t->serial_step, STEPS, t->reason);
+    muster_sim_run(s.f.t.sim, SECONDS(600));
+    toy *t = &s.f.t;
+    const char *wrong = judge_auto(&s);
+    if (wrong != NULL) {
+        fail_msg("seed %llu, step %llu of %u: %s", (unsigned long long)seed,
+                 (unsigned long long)t->serial_step, STEPS, wrong);
     }
+    *finished_out = t->status == MUSTER_OK;
     uint32_t plans = t->plan;
     toy_fini(t);
     return plans;
@@ -187,8 +149,7 @@ static uint32_t tell(uint64_t seed, bool *finished_out)
 static void plans_change_and_every_step_is_right_or_it_says_why(void **state)
 {
     (void)state;
-    const char *text = getenv("MUSTER_SEEDS");
-    uint64_t seeds = text != NULL ? strtoull(text, NULL, 10) : SEEDS;
+    uint64_t seeds = seed_count("MUSTER_SEEDS", SEEDS);
     uint64_t finished = 0, changes = 0;
     uint64_t hopeless = seeds / 8;
     for (uint64_t seed = 0; seed < seeds; seed++) {

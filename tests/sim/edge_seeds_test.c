@@ -25,7 +25,6 @@
 #define SEEDS 350u
 /* From here on, seeds are those of changing plans. */
 #define PLANS_FROM 1000000u
-#define SETTLE_NS  SECONDS(9)
 
 /* A run with random faults. */
 typedef struct story {
@@ -76,12 +75,6 @@ static void strike(muster_sim *sim, void *context, uint64_t value)
     befall(&s->f, host, kinds[muster_rng_below(&s->f.rng, kind_count)]);
 }
 
-static bool is_settled(const toy *t, uint32_t host)
-{
-    int64_t since_ns = muster_sim_well_since(t->sim, host);
-    return since_ns >= 0 && muster_sim_now(t->sim) - since_ns > SETTLE_NS;
-}
-
 /* What every code of the run goes on without. */
 static muster_hier_numbers tolerance(const toy *t)
 {
@@ -109,11 +102,11 @@ static void look_who_is_left(toy *t)
         uint32_t end = muster_hier_first(t->code, edge + 1);
         uint32_t well = numbers.worker_stragglers;
         for (uint32_t w = first; w < end; w++) {
-            well += is_settled(t, toy_worker_host(t, w));
+            well += is_long_well(t, toy_worker_host(t, w));
         }
-        whole += is_settled(t, toy_edge_host(edge)) && well >= end - first;
+        whole += is_long_well(t, toy_edge_host(edge)) && well >= end - first;
     }
-    if (is_settled(t, 0) && whole + numbers.edge_stragglers >= t->edges) {
+    if (is_long_well(t, 0) && whole + numbers.edge_stragglers >= t->edges) {
         s->f.complaint = "gave up though enough edges were well";
     }
 }

@@ -124,6 +124,15 @@ static inline void befall(faults *f, uint32_t host, fault_kind kind)
     }
 }
 
+/* Who was well for so long is known to be there. */
+#define SETTLE_NS SECONDS(9)
+
+static inline bool is_long_well(const toy *t, uint32_t host)
+{
+    int64_t since_ns = muster_sim_well_since(t->sim, host);
+    return since_ns >= 0 && muster_sim_now(t->sim) - since_ns > SETTLE_NS;
+}
+
 /* ---- the verdict --------------------------------------------------------- */
 
 /* What is wrong with the training; NULL: nothing. */

@@ -25,26 +25,17 @@ static void check_all_sets(muster_code *code, double allowed)
     bool is_true = false; // the tolerance is no more than it says
     // What a cyclic rest lacks may be little.
     double residual_min = n % bench.info.load == 0 ? 0.05 : 1e-4;
-    muster_code_progress *progress = NULL;
-    assert_int_equal(muster_code_progress_create(code, &progress), MUSTER_OK);
-    for (uint32_t mask = 0; mask < 1u << n; mask++) {
-        uint32_t responders[32];
-        uint32_t count = members(mask, n, responders);
-        muster_status status;
-        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
-        double error = bench_decode(&bench, responders, count, &status, &fit);
-        bool ready = ready_after(progress, responders, count);
-        assert_int_equal(status, ready ? MUSTER_OK : MUSTER_INEXACT);
-        assert_true(ready || count + bench.info.stragglers < n);
-        if (ready) {
-            assert_true(error < allowed && error < 30 * fit.error_f32);
+    for (set_walk at = walk_from(&bench, 0); walk_on(&at);) {
+        assert_int_equal(at.status, at.ready ? MUSTER_OK : MUSTER_INEXACT);
+        assert_true(at.ready || at.count + bench.info.stragglers < n);
+        if (at.ready) {
+            assert_true(at.error < allowed && at.error < 30 * at.fit.error_f32);
         } else {
-            assert_true(fit.residual > residual_min);
-            is_true |= count + bench.info.stragglers + 1 == n;
+            assert_true(at.fit.residual > residual_min);
+            is_true |= at.count + bench.info.stragglers + 1 == n;
         }
     }
     assert_true(is_true);
-    muster_code_progress_free(progress);
     bench_fini(&bench);
 }
 

@@ -4,12 +4,15 @@
  * node ends calls instead of hanging them.
  */
 #define _GNU_SOURCE
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
+#include "ps/node/inside.h"
 #include "ps/node/node_test.h"
 
 enum { WORKERS = 2, KEYS = 37, WIDTH = 3, ROUNDS = 400 };
@@ -299,6 +302,42 @@ static void localize_costs_nothing_where_rows_stay_at_home(void **state)
     test_mesh_close(&mesh, 2);
 }
 
+/* Node 1 asks for a row of node 0, first when it needs it, then ahead. */
+static void replicate_one(test_node *n)
+{
+    const uint32_t far = 0;
+    float seen[WIDTH];
+    if (n->node == 1) {
+        const _Atomic uint64_t *word = &n->ps->tables[0]->words[far];
+        TEST_NODE_CHECK(n, muster_ps_late_rows(n->worker) == 0);
+        TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &far, 1, seen) ==
+                               MUSTER_OK);
+        TEST_NODE_CHECK(n, muster_ps_late_rows(n->worker) == 1);
+        TEST_NODE_CHECK(n, muster_ps_replicate(n->worker, 0, &far, 1) ==
+                               MUSTER_OK);
+        int64_t end = muster_clock_ns() + 60 * MUSTER_NS_PER_S;
+        while (muster_word_state_of(atomic_load(word)) != MUSTER_ROW_REPLICA &&
+               muster_clock_ns() < end) {
+            (void)sched_yield();
+        }
+        TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &far, 1, seen) ==
+                               MUSTER_OK);
+        TEST_NODE_CHECK(n, muster_ps_late_rows(n->worker) == 1);
+    }
+    TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
+    TEST_NODE_CHECK(n, test_count(n->ps).relocations == 0);
+}
+
+static void a_replica_that_was_asked_for_is_not_late(void **state)
+{
+    (void)state;
+    test_mesh mesh = make_mesh(2, MUSTER_PS_AUTO);
+    assert_int_equal(muster_ps_late_rows(NULL), 0);
+    test_mesh_open(&mesh);
+    assert_int_equal(test_mesh_do(&mesh, 2, replicate_one), 0);
+    test_mesh_close(&mesh, 2);
+}
+
 static void the_place_of_a_node_that_lives_cannot_be_taken(void **state)
 {
     (void)state;
@@ -404,6 +443,7 @@ int main(void)
         cmocka_unit_test(a_barrier_after_a_loss_does_not_wait),
         cmocka_unit_test(calls_wait_through_the_loss_of_a_node),
         cmocka_unit_test(localize_costs_nothing_where_rows_stay_at_home),
+        cmocka_unit_test(a_replica_that_was_asked_for_is_not_late),
         cmocka_unit_test(the_place_of_a_node_that_lives_cannot_be_taken),
         cmocka_unit_test(nodes_meet_over_tcp_as_well),
         cmocka_unit_test(a_node_that_does_not_come_is_named),

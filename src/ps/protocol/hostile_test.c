@@ -54,15 +54,7 @@ static uint64_t tell_of(mesh *m, uint16_t to, uint32_t key, muster_rowmsg lie)
  * ends. */
 static void is_well(mesh *m, uint32_t key, uint16_t owner)
 {
-    float one = 1;
-    uint32_t position = 0;
-    int ended = 0;
-    muster_row_request request = {.op = MUSTER_ROWOP_PUSH,
-                                  .keys = &key,
-                                  .values = &one,
-                                  .positions = &position,
-                                  .count = 1,
-                                  .context = &ended};
+    asked_row row = {.key = key, .value = 1};
     uint16_t from = owner == 0 ? 1 : 0;
     come_to_rest(m);
     for (uint16_t i = 0; i < m->nodes; i++) {
@@ -70,12 +62,9 @@ static void is_well(mesh *m, uint32_t key, uint16_t owner)
     }
     assert_int_equal(muster_protocol_owner(m->node[key % NODES], 0, key),
                      owner);
-    assert_int_equal(muster_protocol_request(m->node[from], m->now_ns, &request,
-                                             &m->out[from]),
-                     MUSTER_OK);
-    collect(m, from);
+    ask_row(m, from, MUSTER_ROWOP_PUSH, &row);
     come_to_rest(m);
-    assert_int_equal(ended, 1);
+    assert_int_equal(row.ended, 1);
 }
 
 /* If accepted, the row would be transferred to the node that has it and have no

@@ -152,6 +152,30 @@ static inline void collect(mesh *m, uint16_t from)
     muster_vec_clear(&out->done);
 }
 
+/* One row that a node asks for, and whether that has ended. */
+typedef struct asked_row {
+    uint32_t key;
+    uint32_t position;
+    float value;
+    int ended;
+} asked_row;
+
+/* `row` stays the request's until it has ended. */
+static inline void ask_row(mesh *m, uint16_t at, muster_row_op op,
+                           asked_row *row)
+{
+    muster_row_request request = {.op = op,
+                                  .keys = &row->key,
+                                  .values = &row->value,
+                                  .positions = &row->position,
+                                  .count = 1,
+                                  .context = &row->ended};
+    assert_int_equal(
+        muster_protocol_request(m->node[at], m->now_ns, &request, &m->out[at]),
+        MUSTER_OK);
+    collect(m, at);
+}
+
 /* Deliver any message under way; `twice`: it will be delivered again. */
 static inline void deliver(mesh *m, bool twice)
 {

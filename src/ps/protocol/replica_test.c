@@ -487,21 +487,9 @@ static void operations_do_not_overtake_the_delta_of_a_replica(void **state)
 
 static void request_here(mesh *m, uint16_t at, muster_row_op op)
 {
-    static const uint32_t key = 0;
-    static const uint32_t position = 0;
-    float value = 1;
-    int ended = 0;
-    muster_row_request request = {.op = op,
-                                  .keys = &key,
-                                  .values = &value,
-                                  .positions = &position,
-                                  .count = 1,
-                                  .context = &ended};
-    assert_int_equal(
-        muster_protocol_request(m->node[at], m->now_ns, &request, &m->out[at]),
-        MUSTER_OK);
-    collect(m, at);
-    assert_int_equal(ended, 1);
+    asked_row row = {.key = 0, .value = 1};
+    ask_row(m, at, op, &row);
+    assert_int_equal(row.ended, 1);
     assert_int_equal(m->flying, 0);
 }
 

@@ -14,24 +14,13 @@ typedef struct seen {
 /* One pull or push, in place if the row is here. True: it was. */
 static bool use(mesh *m, uint16_t at, uint32_t key, muster_row_op op)
 {
-    float value = 1;
-    uint32_t position = 0;
-    int ended = 0;
-    if (muster_ps_table_try(m->tables[at], op, key, &value)) {
+    asked_row row = {.key = key, .value = 1};
+    if (muster_ps_table_try(m->tables[at], op, key, &row.value)) {
         return true;
     }
-    muster_row_request request = {.op = op,
-                                  .keys = &key,
-                                  .values = &value,
-                                  .positions = &position,
-                                  .count = 1,
-                                  .context = &ended};
-    assert_int_equal(
-        muster_protocol_request(m->node[at], m->now_ns, &request, &m->out[at]),
-        MUSTER_OK);
-    collect(m, at);
+    ask_row(m, at, op, &row);
     come_to_rest(m);
-    assert_int_equal(ended, 1);
+    assert_int_equal(row.ended, 1);
     return false;
 }
 
