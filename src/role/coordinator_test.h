@@ -28,6 +28,8 @@
 typedef struct stage {
     muster_role role;
     muster_actions actions;
+    void (*note)(void *notes, const muster_action *action); // hears of each
+    void *notes;                                            // may be NULL
     muster_code *code;
     muster_blob *blob;   // model, part and setup
     muster_blob *answer; // of a worker
@@ -41,6 +43,10 @@ static inline void feed(stage *s, muster_event event)
     muster_actions_clear(&s->actions);
     event.now_ns = s->now_ns;
     s->role.ops->step(s->role.state, &event, &s->actions);
+    const muster_action *list = s->actions.list.data;
+    for (size_t i = 0; s->note != NULL && i < s->actions.list.count; i++) {
+        s->note(s->notes, &list[i]);
+    }
 }
 
 /* The first action of a kind from `from` on, or NULL. */
