@@ -20,9 +20,9 @@
 #define MOVES_FIRST     3u
 #define GAIN_FIRST      1.07
 #define GAIN_LATER      1.20
-/* A step may take this much longer than the shortest where that leaves shards
- * where they are. */
-#define LEVEL_SLACK 1.02
+/* After the first moves a step may take this much longer than the shortest
+ * where that leaves shards where they are. */
+#define SLACK_LATER 1.02
 /* Two sizes tell the fixed cost when they differ by this much. */
 #define SIZES_APART 1.2
 
@@ -246,7 +246,8 @@ bool muster_balance_next(muster_balance *balance, const uint32_t *first,
         fit(&balance->times[i], size > 0 ? size : 1,
             median_ns(&balance->times[i]));
     }
-    (void)sizes_at(balance, level_of(balance) * LEVEL_SLACK);
+    double slack = balance->moves < MOVES_FIRST ? 1 : SLACK_LATER;
+    (void)sizes_at(balance, level_of(balance) * slack);
     move_ends(balance, first, first_out);
     double gain = slowest_ns(balance, first) / slowest_ns(balance, first_out);
     if (!is_worth_it(balance, gain)) {
