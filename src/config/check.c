@@ -57,6 +57,11 @@ static muster_status check_run(muster_config *config, muster_error *error_out)
                        "--resume",
                        either);
     }
+    if (run == NULL && resume == NULL &&
+        muster_config_is_set(config, MUSTER_OPT_CHECKPOINT_EVERY)) {
+        return INVALID("--checkpoint-every: needs --run DIR, where checkpoints "
+                       "are kept");
+    }
     if (resume == NULL) {
         return MUSTER_OK;
     }

@@ -35,6 +35,7 @@ static int tear_down(void **state)
 {
     (void)state;
     DIR *dir = opendir(folder);
+    assert_non_null(dir);
     for (struct dirent *entry = readdir(dir); entry != NULL;
          entry = readdir(dir)) {
         snprintf(path_buffer, sizeof(path_buffer), "%s/%.60s", folder,
