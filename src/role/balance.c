@@ -45,7 +45,7 @@ struct muster_balance {
     bool suspects;  // that speeds have changed: the last measurement said so
     uint32_t moves; // maps given
     worker_times *times;
-    uint32_t *most; // scratch: shards that each can do in a given time
+    uint32_t *size_max; // scratch: shards that each can do in a given time
 };
 
 muster_status muster_balance_create(uint32_t workers, uint32_t shards,
@@ -59,8 +59,8 @@ muster_status muster_balance_create(uint32_t workers, uint32_t shards,
     balance->workers = workers;
     balance->shards = shards;
     balance->times = muster_mem_array(workers, sizeof(*balance->times));
-    balance->most = muster_mem_array(workers, sizeof(*balance->most));
-    if (balance->times == NULL || balance->most == NULL) {
+    balance->size_max = muster_mem_array(workers, sizeof(*balance->size_max));
+    if (balance->times == NULL || balance->size_max == NULL) {
         muster_balance_free(balance);
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -72,7 +72,7 @@ void muster_balance_free(muster_balance *balance)
 {
     if (balance != NULL) {
         muster_mem_free(balance->times);
-        muster_mem_free(balance->most);
+        muster_mem_free(balance->size_max);
         muster_mem_free(balance);
     }
 }
@@ -153,10 +153,10 @@ static uint64_t sizes_at(muster_balance *balance, double level_ns)
     for (uint32_t i = 0; i < balance->workers; i++) {
         const worker_times *times = &balance->times[i];
         double size = (level_ns - times->fixed_ns) / times->shard_ns;
-        double most = balance->shards;
-        size = size < most ? size : most;
-        balance->most[i] = size > 1 ? (uint32_t)size : 1;
-        sum += balance->most[i];
+        double max = balance->shards;
+        size = size < max ? size : max;
+        balance->size_max[i] = size > 1 ? (uint32_t)size : 1;
+        sum += balance->size_max[i];
     }
     return sum;
 }
@@ -167,7 +167,8 @@ static double level_of(muster_balance *balance)
     double low = 0, high = 0;
     for (uint32_t i = 0; i < balance->workers; i++) {
         const worker_times *times = &balance->times[i];
-        double all = times->fixed_ns + times->shard_ns * balance->shards;
+        // One more than there are: enough whatever rounding does.
+        double all = times->fixed_ns + times->shard_ns * (balance->shards + 1);
         high = all > high ? all : high;
     }
     for (int i = 0; i < 100; i++) {
@@ -187,15 +188,15 @@ static void move_ends(const muster_balance *balance, const uint32_t *first,
 {
     uint64_t after = 0; // shards that the workers from i + 1 on can do
     for (uint32_t i = 0; i < balance->workers; i++) {
-        after += balance->most[i];
+        after += balance->size_max[i];
     }
     first_out[0] = 0;
     for (uint32_t i = 0; i < balance->workers; i++) {
         uint32_t begin = first_out[i];
         uint32_t left = balance->workers - 1 - i; // each of them keeps one
-        uint32_t max = begin + balance->most[i];
+        uint32_t max = begin + balance->size_max[i];
         max = max < balance->shards - left ? max : balance->shards - left;
-        after -= balance->most[i];
+        after -= balance->size_max[i];
         uint32_t min =
             after < balance->shards ? balance->shards - (uint32_t)after : 0;
         min = min > begin ? min : begin + 1;
