@@ -263,7 +263,7 @@ static muster_status allocate(coordinator *self, const muster_config *config)
     const muster_dataset_info *info = &self->info;
     double density =
         (double)info->nonzeros / ((double)info->samples * info->features);
-    self->block_rows = muster_model_block_rows(model, density);
+    self->block_rows = muster_model_block_rows(model, density, 1);
     self->spec =
         muster_mem_string(muster_config_string(config, MUSTER_OPT_MODEL));
     self->optim_spec =

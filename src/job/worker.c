@@ -140,12 +140,11 @@ static muster_status setup_job(worker *self)
     }
     double cells = (double)setup.samples * setup.features;
     double density = setup.is_sparse ? (double)setup.nonzeros / cells : 1;
-    self->block_rows = muster_model_block_rows(&self->model, density);
+    uint32_t threads = muster_threads_count(self->base.pool);
+    self->block_rows = muster_model_block_rows(&self->model, density, threads);
     self->spare_rows = muster_model_spare_rows(&self->model, density);
     self->scratch = muster_mem_raw_aligned(
-        muster_model_pass_bytes(&self->model, self->block_rows,
-                                muster_threads_count(self->base.pool)) +
-            1,
+        muster_model_pass_bytes(&self->model, self->block_rows, threads) + 1,
         1);
     if (self->scratch == NULL) {
         drop_model(self);
