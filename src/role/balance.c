@@ -20,6 +20,9 @@
 #define MOVES_FIRST     3u
 #define GAIN_FIRST      1.07
 #define GAIN_LATER      1.20
+/* After the first moves a step may take this much longer than the shortest
+ * where that leaves shards where they are. */
+#define SLACK_LATER 1.02
 /* Two sizes tell the fixed cost when they differ by this much. */
 #define SIZES_APART 1.2
 
@@ -42,7 +45,7 @@ struct muster_balance {
     bool suspects;  // that speeds have changed: the last measurement said so
     uint32_t moves; // maps given
     worker_times *times;
-    double *ideal; // scratch: sizes that are not whole
+    uint32_t *size_max; // scratch: shards that each can do in a given time
 };
 
 muster_status muster_balance_create(uint32_t workers, uint32_t shards,
@@ -56,8 +59,8 @@ muster_status muster_balance_create(uint32_t workers, uint32_t shards,
     balance->workers = workers;
     balance->shards = shards;
     balance->times = muster_mem_array(workers, sizeof(*balance->times));
-    balance->ideal = muster_mem_array(workers, sizeof(*balance->ideal));
-    if (balance->times == NULL || balance->ideal == NULL) {
+    balance->size_max = muster_mem_array(workers, sizeof(*balance->size_max));
+    if (balance->times == NULL || balance->size_max == NULL) {
         muster_balance_free(balance);
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -69,7 +72,7 @@ void muster_balance_free(muster_balance *balance)
 {
     if (balance != NULL) {
         muster_mem_free(balance->times);
-        muster_mem_free(balance->ideal);
+        muster_mem_free(balance->size_max);
         muster_mem_free(balance);
     }
 }
@@ -143,25 +146,29 @@ static void fit(worker_times *times, double size, double time)
     times->fixed_ns = time - times->shard_ns * size;
 }
 
-static double sizes_at(muster_balance *balance, double level_ns)
+/* Whole shards that each worker can do in a time, at least one; their sum. */
+static uint64_t sizes_at(muster_balance *balance, double level_ns)
 {
-    double sum = 0;
+    uint64_t sum = 0;
     for (uint32_t i = 0; i < balance->workers; i++) {
         const worker_times *times = &balance->times[i];
         double size = (level_ns - times->fixed_ns) / times->shard_ns;
-        balance->ideal[i] = size > 1 ? size : 1;
-        sum += balance->ideal[i];
+        double max = balance->shards;
+        size = size < max ? size : max;
+        balance->size_max[i] = size > 1 ? (uint32_t)size : 1;
+        sum += balance->size_max[i];
     }
     return sum;
 }
 
-/* The time at which all end together. */
-static void level_sizes(muster_balance *balance)
+/* The shortest time in which the workers can do all shards together. */
+static double level_of(muster_balance *balance)
 {
     double low = 0, high = 0;
     for (uint32_t i = 0; i < balance->workers; i++) {
         const worker_times *times = &balance->times[i];
-        double all = times->fixed_ns + times->shard_ns * balance->shards;
+        // One more than there are: enough whatever rounding does.
+        double all = times->fixed_ns + times->shard_ns * (balance->shards + 1);
         high = all > high ? all : high;
     }
     for (int i = 0; i < 100; i++) {
@@ -172,24 +179,30 @@ static void level_sizes(muster_balance *balance)
             high = middle;
         }
     }
-    (void)sizes_at(balance, high);
+    return high;
 }
 
-/* Whole numbers of shards: rounded at the ends, so that they add up. */
-static void round_sizes(const muster_balance *balance, uint32_t *first_out)
+/* Each worker's shards end as near to where they ended as the sizes allow. */
+static void move_ends(const muster_balance *balance, const uint32_t *first,
+                      uint32_t *first_out)
 {
-    double sum = 0;
+    uint64_t after = 0; // shards that the workers from i + 1 on can do
+    for (uint32_t i = 0; i < balance->workers; i++) {
+        after += balance->size_max[i];
+    }
     first_out[0] = 0;
     for (uint32_t i = 0; i < balance->workers; i++) {
-        uint32_t left = balance->workers - 1 - i;
-        sum += balance->ideal[i];
-        double end = round(sum);
-        double max = (double)(balance->shards - left);
-        end = end < max ? end : max;
-        uint32_t whole = (uint32_t)end;
-        first_out[i + 1] = whole > first_out[i] ? whole : first_out[i] + 1;
+        uint32_t begin = first_out[i];
+        uint32_t left = balance->workers - 1 - i; // each of them keeps one
+        uint32_t max = begin + balance->size_max[i];
+        max = max < balance->shards - left ? max : balance->shards - left;
+        after -= balance->size_max[i];
+        uint32_t min =
+            after < balance->shards ? balance->shards - (uint32_t)after : 0;
+        min = min > begin ? min : begin + 1;
+        uint32_t end = first[i + 1];
+        first_out[i + 1] = end < min ? min : end > max ? max : end;
     }
-    first_out[balance->workers] = balance->shards;
 }
 
 static double slowest_ns(const muster_balance *balance, const uint32_t *first)
@@ -234,8 +247,9 @@ bool muster_balance_next(muster_balance *balance, const uint32_t *first,
         fit(&balance->times[i], size > 0 ? size : 1,
             median_ns(&balance->times[i]));
     }
-    level_sizes(balance);
-    round_sizes(balance, first_out);
+    double slack = balance->moves < MOVES_FIRST ? 1 : SLACK_LATER;
+    (void)sizes_at(balance, level_of(balance) * slack);
+    move_ends(balance, first, first_out);
     double gain = slowest_ns(balance, first) / slowest_ns(balance, first_out);
     if (!is_worth_it(balance, gain)) {
         forget_times(balance); // and look again later
