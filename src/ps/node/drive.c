@@ -348,7 +348,11 @@ static void sleep_aside(muster_mesh *mesh, int64_t wait_ns)
     int64_t start = muster_clock_ns();
     muster_status status = muster_net_wait(mesh->net, wait_ns, workers_drive);
     (void)pthread_mutex_lock(&mesh->drive_lock);
-    count_sleep(mesh, muster_clock_ns() - start);
+    int64_t slept_ns = muster_clock_ns() - start;
+    count_sleep(mesh, slept_ns);
+    if (slept_ns >= wait_ns) { // nothing arrived before
+        muster_protocol_note_wake(mesh->driver.protocol, slept_ns - wait_ns);
+    }
     atomic_store(&mesh->shared.asleep, false);
     if (status < 0) {
         muster_mesh_apply_step(mesh, status);
