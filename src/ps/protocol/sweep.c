@@ -28,7 +28,7 @@
 #define CLEAN_TURNS           4 // periods between those of a clean replica
 
 #define PACE_MAX     8u
-#define LATE_NS      400000  // wakes: slower
+#define LATE_NS      250000  // wakes: slower
 #define IN_TIME_NS   150000  // faster
 #define BUSY_NS      2000000 // ticks: slower
 #define FREE_NS      1000000 // faster
