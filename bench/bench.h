@@ -43,6 +43,13 @@ static inline int bench_usage(int argc, char **argv, const char *usage)
         asked = asked || strcmp(argv[i], "--help") == 0 ||
                 strcmp(argv[i], "-h") == 0;
     }
+    if (!asked) {
+        fprintf(stderr, "muster: bench: wrong or incomplete:");
+        for (int i = 1; i < argc; i++) {
+            fprintf(stderr, " %s", argv[i]);
+        }
+        fprintf(stderr, "\n");
+    }
     fprintf(asked ? stdout : stderr, "usage: muster bench %s\n", usage);
     return asked ? 0 : 2;
 }

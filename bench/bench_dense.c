@@ -206,9 +206,9 @@ int main(int argc, char **argv)
 {
     options asked = {0};
     if (!read_options(argc, argv, &asked)) {
-        fprintf(stderr, "usage: muster bench dense [--quick] [--json] "
-                        "[[phases] HxB[xT]..|wide|large]\n");
-        return 2;
+        return bench_usage(argc, argv,
+                           "dense [--quick] [--json] "
+                           "[[phases] HxB[xT]..|wide|large]");
     }
     openblas_set_num_threads(1);
     bool all = !asked.is_wide && !asked.is_large && asked.count == 0;

@@ -24,6 +24,32 @@ typedef struct dense_times {
     double piece_s;    // the longest piece of a job: the median of such
 } dense_times;
 
+/* Phases that layers have, in the order of a pass. */
+typedef enum dense_kind {
+    DENSE_FORWARD,
+    DENSE_LOSS,
+    DENSE_WEIGHTS,
+    DENSE_BELOW,
+    DENSE_KINDS,
+} dense_kind;
+
+/* What the products alone work on. */
+typedef struct dense_products {
+    uint32_t sizes[DENSE_LAYERS + 1];
+    uint32_t rows;
+    float *outs[DENSE_LAYERS + 1]; // [0]: the rows
+    float *slopes;
+    float *weights[DENSE_LAYERS];
+    float *gradients[DENSE_LAYERS];
+} dense_products;
+
+/* Ends the program when there is no memory. */
+void dense_products_init(dense_products *p, const dense_case *sizes);
+void dense_products_fini(dense_products *p);
+/* One of them; nothing for the loss, and below the first layer. */
+void dense_product(dense_products *p, dense_kind kind, uint32_t layer);
+void dense_products_all(dense_products *p);
+
 /* Medians of turns that alternate; ends the program when something fails. */
 dense_times dense_measure(const dense_case *sizes);
 

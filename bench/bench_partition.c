@@ -512,9 +512,9 @@ int main(int argc, char **argv)
     b.seeds = SEEDS_MAX;
     b.data = path;
     if (!read_arguments(&b, argc, argv)) {
-        fprintf(stderr, "usage: muster bench partition [--json] [--only PREFIX]"
-                        ".. [--data FOLDER] [--threads N] [--seeds 1..5]\n");
-        return 2;
+        return bench_usage(argc, argv,
+                           "partition [--json] [--only PREFIX].. "
+                           "[--data FOLDER] [--threads N] [--seeds 1..5]");
     }
     bench_select(&b);
     bench_mnist(&b);

@@ -30,16 +30,6 @@ typedef struct bench_worker {
     muster_blob *message; // made once, as by the network's pool
 } bench_worker;
 
-/* What the products alone work on. */
-typedef struct products {
-    uint32_t sizes[DENSE_LAYERS + 1];
-    uint32_t rows;
-    float *outs[DENSE_LAYERS + 1]; // [0]: the rows
-    float *slopes;
-    float *weights[DENSE_LAYERS];
-    float *gradients[DENSE_LAYERS];
-} products;
-
 static void stop(const char *why)
 {
     fprintf(stderr, "bench dense: %s\n", why);
@@ -179,81 +169,15 @@ static double gradient_turn(bench_worker *w, double *piece_s)
     return (double)(muster_clock_ns() - begin) * 1e-9;
 }
 
-static float *floats(size_t count)
-{
-    float *data = muster_mem_raw_aligned(count, sizeof(float));
-    if (data == NULL) {
-        stop("out of memory");
-    }
-    for (size_t i = 0; i < count; i++) {
-        data[i] = 1e-3f * (float)(i % 17) - 8e-3f;
-    }
-    return data;
-}
-
-static void products_init(products *p, const dense_case *sizes)
-{
-    *p = (products){
-        .sizes = {DENSE_FEATURES, sizes->hidden, sizes->hidden, DENSE_CLASSES},
-        .rows = sizes->batch};
-    size_t widest = 0;
-    for (uint32_t l = 0; l <= DENSE_LAYERS; l++) {
-        p->outs[l] = floats((size_t)p->rows * p->sizes[l]);
-        widest = p->sizes[l] > widest ? p->sizes[l] : widest;
-    }
-    p->slopes = floats(p->rows * widest);
-    for (uint32_t l = 0; l < DENSE_LAYERS; l++) {
-        size_t count = (size_t)p->sizes[l] * p->sizes[l + 1];
-        p->weights[l] = floats(count);
-        p->gradients[l] = floats(count);
-    }
-}
-
-static void products_fini(products *p)
-{
-    for (uint32_t l = 0; l <= DENSE_LAYERS; l++) {
-        muster_mem_free(p->outs[l]);
-    }
-    muster_mem_free(p->slopes);
-    for (uint32_t l = 0; l < DENSE_LAYERS; l++) {
-        muster_mem_free(p->weights[l]);
-        muster_mem_free(p->gradients[l]);
-    }
-}
-
-static void multiply(products *p)
-{
-    int rows = (int)p->rows;
-    for (uint32_t l = 0; l < DENSE_LAYERS; l++) {
-        int in = (int)p->sizes[l];
-        int out = (int)p->sizes[l + 1];
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, out, in,
-                    1.0f, p->outs[l], in, p->weights[l], out, 0.0f,
-                    p->outs[l + 1], out);
-    }
-    for (uint32_t l = DENSE_LAYERS - 1; l < DENSE_LAYERS; l--) {
-        int in = (int)p->sizes[l];
-        int out = (int)p->sizes[l + 1];
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, in, out, rows,
-                    1.0f, p->outs[l], in, p->outs[l + 1], out, 0.0f,
-                    p->gradients[l], out);
-        if (l > 0) {
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, in, out,
-                        1.0f, p->outs[l + 1], out, p->weights[l], out, 0.0f,
-                        p->slopes, in);
-        }
-    }
-}
-
 /* By as many threads of BLAS; the worker's own calls have one each. */
-static double products_turn(products *p, uint32_t threads)
+static double products_turn(dense_products *p, uint32_t threads)
 {
     openblas_set_num_threads((int)threads);
     if (threads > 1) {
-        multiply(p); // they slept
+        dense_products_all(p); // they slept
     }
     int64_t begin = muster_clock_ns();
-    multiply(p);
+    dense_products_all(p);
     double took = (double)(muster_clock_ns() - begin) * 1e-9;
     openblas_set_num_threads(1);
     if (threads > 1) { // those of BLAS stay busy for a while: let them sleep
@@ -278,10 +202,10 @@ dense_times dense_measure(const dense_case *sizes)
     double unused = 0;
     double spent_s = 0;
     size_t turns = 0;
-    products p;
+    dense_products p;
     bench_worker w;
     make_worker(sizes, &w);
-    products_init(&p, sizes);
+    dense_products_init(&p, sizes);
     (void)gradient_turn(&w, &unused); // makes its buffers
     (void)products_turn(&p, sizes->threads);
     while (turns < TURNS_MAX && (turns < TURNS_MIN || spent_s < BUDGET_S)) {
@@ -295,7 +219,7 @@ dense_times dense_measure(const dense_case *sizes)
         spent_s += sizes->threads > 1 ? NAP_NS * 1e-9 : 0;
         turns++;
     }
-    products_fini(&p);
+    dense_products_fini(&p);
     muster_executor_free(w.worker);
     muster_executor_free(w.coordinator);
     muster_blob_unref(w.message);

@@ -21,22 +21,21 @@
 #define BUDGET_S  3.0 // of a case
 #define NAP_NS    100000000L
 
-/* Phases that layers have, in the order of a pass. */
-enum { FORWARD, LOSS, WEIGHTS, BELOW, KINDS };
-static const char *const kind_names[KINDS] = {"forward", "loss", "weights",
-                                              "below"};
+static const char *const kind_names[DENSE_KINDS] = {"forward", "loss",
+                                                    "weights", "below"};
 
 /* Seconds of one turn, or the medians of all. */
 typedef struct phase_times {
-    double s[KINDS][DENSE_LAYERS];
+    double s[DENSE_KINDS][DENSE_LAYERS];
 } phase_times;
 
 typedef struct bench_pass {
     muster_model model;
     muster_threads *pool;
     muster_layers_input input;
-    float *rows, *labels, *theta, *gradient, *out, *back;
+    float *rows, *labels, *theta, *gradient;
     void *scratch;
+    dense_products products; // of as many rows
 } bench_pass;
 
 static void *some(size_t count)
@@ -55,10 +54,6 @@ static void *some(size_t count)
 static void pass_init(bench_pass *p, const dense_case *sizes)
 {
     char spec[64];
-    uint32_t rows =
-        sizes->batch < MUSTER_LAYERS_ROWS ? sizes->batch : MUSTER_LAYERS_ROWS;
-    uint32_t widest =
-        sizes->hidden > DENSE_FEATURES ? sizes->hidden : DENSE_FEATURES;
     snprintf(spec, sizeof(spec), "mlp:hidden=%u,%u", sizes->hidden,
              sizes->hidden);
     if (muster_model_create(spec, DENSE_FEATURES, DENSE_CLASSES, NULL,
@@ -67,12 +62,14 @@ static void pass_init(bench_pass *p, const dense_case *sizes)
         fprintf(stderr, "bench dense: no such model\n");
         exit(1);
     }
-    p->rows = some((size_t)rows * widest);
+    uint32_t rows = muster_model_block_rows(&p->model, 1, sizes->threads);
+    rows = sizes->batch < rows ? sizes->batch : rows;
+    const dense_case block = {sizes->hidden, rows, sizes->threads};
+    dense_products_init(&p->products, &block);
+    p->rows = some((size_t)rows * DENSE_FEATURES);
     p->labels = some(rows);
     p->theta = some(p->model.dim);
     p->gradient = some(p->model.dim);
-    p->out = some((size_t)rows * widest);
-    p->back = some((size_t)rows * widest);
     p->scratch = some(muster_model_pass_bytes(&p->model, rows, sizes->threads) /
                           sizeof(float) +
                       1);
@@ -96,8 +93,7 @@ static void pass_fini(bench_pass *p)
     muster_mem_free(p->labels);
     muster_mem_free(p->theta);
     muster_mem_free(p->gradient);
-    muster_mem_free(p->out);
-    muster_mem_free(p->back);
+    dense_products_fini(&p->products);
     muster_mem_free(p->scratch);
     muster_threads_free(p->pool);
     muster_model_free(&p->model);
@@ -105,10 +101,10 @@ static void pass_fini(bench_pass *p)
 
 static int kind_of(muster_layers_phase phase)
 {
-    return phase == MUSTER_LAYERS_FORWARD   ? FORWARD
-           : phase == MUSTER_LAYERS_WEIGHTS ? WEIGHTS
-           : phase == MUSTER_LAYERS_BELOW   ? BELOW
-                                            : LOSS;
+    return phase == MUSTER_LAYERS_FORWARD   ? DENSE_FORWARD
+           : phase == MUSTER_LAYERS_WEIGHTS ? DENSE_WEIGHTS
+           : phase == MUSTER_LAYERS_BELOW   ? DENSE_BELOW
+                                            : DENSE_LOSS;
 }
 
 /* One pass, as a worker does it. */
@@ -132,35 +128,24 @@ static void pass_turn(bench_pass *p, phase_times *times)
     }
 }
 
-static void product_of(bench_pass *p, int kind, uint32_t l)
+static void one_product(dense_products *p, int kind, uint32_t l,
+                        phase_times *times)
 {
-    const muster_layers *net = p->model.self;
-    int rows = (int)p->input.rows.count;
-    int in = (int)net->sizes[l];
-    int out = (int)net->sizes[l + 1];
-    if (kind == FORWARD) {
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, out, in,
-                    1.0f, p->rows, in, p->theta + net->weights[l], out, 0.0f,
-                    p->out, out);
-    } else if (kind == WEIGHTS) {
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, in, out, rows,
-                    1.0f, p->rows, in, p->out, out, 0.0f,
-                    p->gradient + net->weights[l], out);
-    } else if (kind == BELOW && l > 0) {
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, in, out,
-                    1.0f, p->out, out, p->theta + net->weights[l], out, 0.0f,
-                    p->back, in);
-    }
+    int64_t begin = muster_clock_ns();
+    dense_product(p, (dense_kind)kind, l);
+    times->s[kind][l] = (double)(muster_clock_ns() - begin) * 1e-9;
 }
 
-static void products_turn(bench_pass *p, phase_times *times)
+/* In the order of a pass. */
+static void products_turn(dense_products *p, phase_times *times)
 {
-    for (int kind = 0; kind < KINDS; kind++) {
-        for (uint32_t l = 0; l < DENSE_LAYERS; l++) {
-            int64_t begin = muster_clock_ns();
-            product_of(p, kind, l);
-            times->s[kind][l] = (double)(muster_clock_ns() - begin) * 1e-9;
-        }
+    *times = (phase_times){0};
+    for (uint32_t l = 0; l < DENSE_LAYERS; l++) {
+        one_product(p, DENSE_FORWARD, l, times);
+    }
+    for (uint32_t l = DENSE_LAYERS - 1; l < DENSE_LAYERS; l--) {
+        one_product(p, DENSE_WEIGHTS, l, times);
+        one_product(p, DENSE_BELOW, l, times);
     }
 }
 
@@ -173,8 +158,8 @@ static void turn(bench_pass *p, uint32_t threads, phase_times *pass,
     pass_turn(p, pass);
     pass_turn(p, pass);
     openblas_set_num_threads((int)threads);
-    products_turn(p, products);
-    products_turn(p, products);
+    products_turn(&p->products, products);
+    products_turn(&p->products, products);
     openblas_set_num_threads(1);
 }
 
@@ -184,6 +169,21 @@ static double median_of(const phase_times *times, uint32_t turns, int kind,
     double values[TURNS_MAX];
     for (uint32_t i = 0; i < turns; i++) {
         values[i] = times[i].s[kind][l];
+    }
+    return bench_median(values, turns);
+}
+
+/* Of whole turns: medians of phases leave out what disturbs each turn. */
+static double median_turn(const phase_times *times, uint32_t turns)
+{
+    double values[TURNS_MAX];
+    for (uint32_t i = 0; i < turns; i++) {
+        values[i] = 0;
+        for (int kind = 0; kind < DENSE_KINDS; kind++) {
+            for (uint32_t l = 0; l < DENSE_LAYERS; l++) {
+                values[i] += times[i].s[kind][l];
+            }
+        }
     }
     return bench_median(values, turns);
 }
@@ -205,8 +205,6 @@ void dense_bench_phases(const dense_case *sizes, bool json)
     phase_times products[TURNS_MAX];
     uint32_t turns = 0;
     bench_pass p;
-    double pass_s = 0;
-    double products_s = 0;
     pass_init(&p, sizes);
     int64_t begin = muster_clock_ns();
     while (turns < TURNS_MAX &&
@@ -215,20 +213,19 @@ void dense_bench_phases(const dense_case *sizes, bool json)
         turn(&p, sizes->threads, &pass[turns], &products[turns]);
         turns++;
     }
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < DENSE_KINDS; kind++) {
         for (uint32_t l = 0; l < DENSE_LAYERS; l++) {
             char what[32];
             double value = median_of(pass, turns, kind, l);
             double alone =
-                kind == LOSS ? 0 : median_of(products, turns, kind, l);
+                kind == DENSE_LOSS ? 0 : median_of(products, turns, kind, l);
             snprintf(what, sizeof(what), "%s%u", kind_names[kind], l);
             if (value > 0) {
                 print(sizes, what, value, alone, json);
-                pass_s += value;
-                products_s += alone;
             }
         }
     }
-    print(sizes, "pass", pass_s, products_s, json);
+    print(sizes, "pass", median_turn(pass, turns), median_turn(products, turns),
+          json);
     pass_fini(&p);
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/prefetch.h"
 #include "ps/store/slab.h"
 #include "task/kernel.h"
 #include "task/mf.h"
@@ -34,7 +35,7 @@ typedef struct seat {
 static void hint(const float *row, uint32_t rank)
 {
     for (uint32_t i = 0; i < rank; i += 16) {
-        __builtin_prefetch(row + i, 1);
+        muster_prefetch_write(row + i);
     }
 }
 

@@ -158,6 +158,13 @@ void muster_ps_prefetch(const muster_ps_worker *worker, uint32_t table,
     muster_ps_table_prefetch_row(worker->ps->tables[table], key);
 }
 
+void muster_ps_prefetch_ahead(const muster_ps_worker *worker, uint32_t table,
+                              uint32_t key, uint32_t later)
+{
+    (void)later;
+    muster_ps_prefetch(worker, table, key);
+}
+
 /* ---- one node: rows need not come ---------------------------------------- */
 
 uint32_t muster_ps_nodes(const muster_ps_worker *worker)

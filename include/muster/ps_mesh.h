@@ -126,6 +126,13 @@ muster_ps_fetch(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
  * grow should ask for them earlier. 0 for NULL. */
 MUSTER_API uint64_t muster_ps_late_rows(const muster_ps_worker *worker);
 
+/* muster_ps_prefetch() of `key`, and of the word of a row that will be begun
+ * after it. In a mesh a row is found by its word: give each key as `later`
+ * first, and as `key` some rows after. */
+MUSTER_API void muster_ps_prefetch_ahead(const muster_ps_worker *worker,
+                                         uint32_t table, uint32_t key,
+                                         uint32_t later);
+
 /*
  * Wait until every worker of every node has called it; what any of them did
  * before is seen by all after.

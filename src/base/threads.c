@@ -7,8 +7,9 @@
  * for it. Threads join and leave by changing the gate, without a lock: sixteen
  * that take turns at one would need as long as a product of a small layer.
  * Threads look for a new run for a while before they sleep: runs come one right
- * after another, and waking up takes longer still. A run of short parts is for
- * those who are awake.
+ * after another, and waking up takes longer still. Nobody sleeps while a run is
+ * under way: threads do not end together, and the next run follows the last of
+ * them. A run of short parts is for those who are awake.
  *
  *     gate:  runs so far (24 bits) | open (1) | threads in the run (7)
  *
@@ -16,8 +17,8 @@
  *   1. `task`, `context` and `count` change only while no run is open and
  *      nobody is in it.
  *   2. A thread joins each run at most once. It may miss one.
- *   3. Who is about to sleep says so before the system looks at the word that
- *      he waits for; who changes that word looks for sleepers afterwards.
+ *   3. Who is about to sleep says so before the system looks at the gate; who
+ *      opens the gate looks for sleepers afterwards.
  */
 #define _GNU_SOURCE
 #include "base/threads.h"
@@ -44,8 +45,10 @@
 #define LOOKS_UNTIMED 16u // without a clock
 #define LOOK_FAST_NS  50000
 #define LOOK_NS       1000000
-/* Work of a part: less is not worth a thread that is awake, or its waking. */
-#define PART_US 5.0
+/* Work of a part: less is not worth a thread that is awake, or its waking. Work
+ * is told for data in the thread's own cache; what another thread has left in
+ * its cache takes three to five times as long. */
+#define PART_US 2.5
 #define WAKE_US 40.0
 
 #define GATE_ACTIVE 0x7fu // threads in the run
@@ -57,14 +60,16 @@ _Static_assert(MUSTER_THREADS_MAX <= GATE_ACTIVE, "threads fit the gate");
 struct muster_threads {
     pthread_t threads[MUSTER_THREADS_MAX];
     uint32_t started;  // of them: all but the caller
-    cpu_set_t allowed; // processors of the program; none: not known
-    int caller_cpu;    // that the threads keep off; -1: none yet
+    cpu_set_t allowed; // processors of the program
+    uint32_t processors;
+    bool is_placed; // each thread on a group of them; see keep_apart()
+    uint32_t caller_group;
+    uint32_t groups[MUSTER_THREADS_MAX];
     muster_threads_task task;
     void *context;
     uint32_t count;
     _Atomic bool is_ending;
     _Atomic uint32_t sleepers; // threads that wait for the gate
-    _Atomic uint32_t waiting;  // 1: the caller waits for the last to leave
     _Alignas(64) _Atomic uint32_t gate;
     _Alignas(64) _Atomic uint32_t next; // the number to take
 };
@@ -98,8 +103,9 @@ typedef struct watcher {
     int64_t since_ns;
 } watcher;
 
-/* Between two looks; false: it has been long enough. */
-static bool look_on(watcher *w)
+/* Between two looks; false: it has been long enough. The time of a run that is
+ * under way does not count. */
+static bool look_on(watcher *w, bool is_running)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -109,6 +115,9 @@ static bool look_on(watcher *w)
     }
     int64_t now_ns = muster_clock_ns();
     w->since_ns = w->since_ns != 0 ? w->since_ns : now_ns;
+    if (is_running && now_ns - w->since_ns > LOOK_FAST_NS) {
+        w->since_ns = now_ns - LOOK_FAST_NS;
+    }
     if (now_ns - w->since_ns >= LOOK_FAST_NS) {
         w->looks--; // the clock each time from now on
         (void)sched_yield();
@@ -116,15 +125,22 @@ static bool look_on(watcher *w)
     return now_ns - w->since_ns < LOOK_NS;
 }
 
-/* Sleep while *word is `seen`; may return at any time. */
-static void sleep_while(_Atomic uint32_t *word, uint32_t seen)
+/* Sleep while the gate is `seen`; may return at any time. */
+static void sleep_while(muster_threads *pool, uint32_t seen)
 {
-    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+    (void)syscall(SYS_futex, &pool->gate, FUTEX_WAIT_PRIVATE, seen, NULL, NULL,
+                  0);
 }
 
-static void wake(_Atomic uint32_t *word, int count)
+static void wake(muster_threads *pool, int count)
 {
-    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+    (void)syscall(SYS_futex, &pool->gate, FUTEX_WAKE_PRIVATE, count, NULL, NULL,
+                  0);
+}
+
+static bool is_running(uint32_t gate)
+{
+    return (gate & (GATE_OPEN | GATE_ACTIVE)) != 0;
 }
 
 static bool is_new(uint32_t gate, uint32_t seen)
@@ -145,23 +161,14 @@ static bool join(muster_threads *pool, uint32_t *seen_inout)
             }
             continue;
         }
-        if (!look_on(&self)) {
+        if (!look_on(&self, is_running(gate))) {
             atomic_fetch_add(&pool->sleepers, 1);
-            sleep_while(&pool->gate, gate);
+            sleep_while(pool, gate);
             atomic_fetch_sub(&pool->sleepers, 1);
         }
         gate = atomic_load(&pool->gate);
     }
     return false;
-}
-
-static void leave(muster_threads *pool)
-{
-    uint32_t before = atomic_fetch_sub(&pool->gate, 1);
-    if ((before & GATE_ACTIVE) == 1 &&
-        atomic_exchange(&pool->waiting, 0) == 1) {
-        wake(&pool->waiting, 1);
-    }
 }
 
 static void *serve(void *argument)
@@ -170,7 +177,7 @@ static void *serve(void *argument)
     uint32_t seen = 0;
     while (join(pool, &seen)) {
         work(pool);
-        leave(pool);
+        atomic_fetch_sub(&pool->gate, 1);
     }
     return NULL;
 }
@@ -197,9 +204,8 @@ muster_status muster_threads_create(uint32_t threads, muster_threads **pool_out)
         return MUSTER_ERR_NO_MEMORY;
     }
     memset(pool, 0, sizeof(*pool));
-    pool->caller_cpu = -1;
-    if (sched_getaffinity(0, sizeof(pool->allowed), &pool->allowed) != 0) {
-        CPU_ZERO(&pool->allowed);
+    if (sched_getaffinity(0, sizeof(pool->allowed), &pool->allowed) == 0) {
+        pool->processors = (uint32_t)CPU_COUNT(&pool->allowed);
     }
     while (pool->started + 1 < threads) {
         if (!start_thread(pool)) {
@@ -218,7 +224,7 @@ void muster_threads_free(muster_threads *pool)
     }
     atomic_store(&pool->is_ending, true);
     atomic_fetch_add(&pool->gate, GATE_RUN);
-    wake(&pool->gate, INT_MAX);
+    wake(pool, INT_MAX);
     for (uint32_t i = 0; i < pool->started; i++) {
         pthread_join(pool->threads[i], NULL);
     }
@@ -230,43 +236,65 @@ uint32_t muster_threads_count(const muster_threads *pool)
     return pool != NULL ? pool->started + 1 : 1;
 }
 
-/* Wait until nobody is in the run. */
-static void wait_idle(muster_threads *pool)
+/* Wait until nobody is in the run: tasks are short. */
+static void wait_idle(const muster_threads *pool)
 {
     watcher self = {0};
-    do {
-        if ((atomic_load(&pool->gate) & GATE_ACTIVE) == 0) {
-            return;
-        }
-    } while (look_on(&self));
-    // Who left an earlier run late may take the 1 away: say it each time.
-    atomic_store(&pool->waiting, 1);
     while ((atomic_load(&pool->gate) & GATE_ACTIVE) != 0) {
-        sleep_while(&pool->waiting, 1);
-        atomic_store(&pool->waiting, 1);
+        (void)look_on(&self, true);
     }
-    atomic_store(&pool->waiting, 0);
+}
+
+/* The group of a processor: as many as there are threads, of neighbours. */
+static uint32_t group_of(const muster_threads *pool, int processor)
+{
+    uint32_t before = 0;
+    for (int i = 0; i < processor; i++) {
+        before += CPU_ISSET((size_t)i, &pool->allowed) ? 1 : 0;
+    }
+    return before * (pool->started + 1) / pool->processors;
+}
+
+/* Let a thread run on the processors of a group alone. */
+static void place(muster_threads *pool, uint32_t thread, uint32_t group)
+{
+    cpu_set_t some;
+    CPU_ZERO(&some);
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        if (CPU_ISSET((size_t)i, &pool->allowed) &&
+            group_of(pool, i) == group) {
+            CPU_SET((size_t)i, &some);
+        }
+    }
+    pool->groups[thread] = group;
+    (void)pthread_setaffinity_np(pool->threads[thread], sizeof(some), &some);
 }
 
 /*
- * Wake threads, but not where the caller runs: a system may put a thread that
- * wakes on the processor of who woke it, where it gets its turn when the caller
- * has done all the work. Linux does so in a virtual machine, whose idle
- * processors it takes for busy ones.
+ * Each thread has processors of its own, and none where the caller runs. A
+ * system may put a thread that wakes on the processor of who woke it, where it
+ * gets its turn when the caller has done all the work; or two of them on one.
+ * Linux does so in a virtual machine, whose idle processors it takes for busy
+ * ones. When the caller has moved, it changes places with one thread.
  */
-static void wake_elsewhere(muster_threads *pool, int count)
+static void keep_apart(muster_threads *pool)
 {
     int here = sched_getcpu();
-    cpu_set_t others = pool->allowed;
-    if (here >= 0 && here != pool->caller_cpu && CPU_COUNT(&others) > 1) {
-        CPU_CLR((size_t)here, &others);
-        for (uint32_t i = 0; i < pool->started; i++) {
-            (void)pthread_setaffinity_np(pool->threads[i], sizeof(others),
-                                         &others);
-        }
-        pool->caller_cpu = here;
+    if (pool->processors <= pool->started || here < 0 || here >= CPU_SETSIZE ||
+        !CPU_ISSET((size_t)here, &pool->allowed)) {
+        return;
     }
-    wake(&pool->gate, count);
+    uint32_t group = group_of(pool, here);
+    uint32_t left = pool->is_placed ? pool->caller_group : UINT32_MAX;
+    for (uint32_t i = 0; i < pool->started && group != left; i++) {
+        if (!pool->is_placed) {
+            place(pool, i, i < group ? i : i + 1);
+        } else if (pool->groups[i] == group) {
+            place(pool, i, left);
+        }
+    }
+    pool->is_placed = true;
+    pool->caller_group = group;
 }
 
 static void run(muster_threads *pool, uint32_t count, bool is_waking,
@@ -278,14 +306,15 @@ static void run(muster_threads *pool, uint32_t count, bool is_waking,
         }
         return;
     }
-    MUSTER_ASSERT((atomic_load(&pool->gate) & (GATE_OPEN | GATE_ACTIVE)) == 0);
+    MUSTER_ASSERT(!is_running(atomic_load(&pool->gate)));
     pool->task = task;
     pool->context = context;
     pool->count = count;
     atomic_store(&pool->next, 0);
     atomic_fetch_add(&pool->gate, GATE_RUN | GATE_OPEN);
     if (is_waking && atomic_load(&pool->sleepers) > 0) {
-        wake_elsewhere(pool, (int)count - 1);
+        keep_apart(pool);
+        wake(pool, (int)count - 1);
     }
     work(pool);
     atomic_fetch_and(&pool->gate, ~GATE_OPEN);

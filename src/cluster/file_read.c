@@ -4,6 +4,7 @@
  * A map is read through a table of its keys: each has a function that takes its
  * value, and a key without a row is refused with the nearest name.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -507,8 +508,10 @@ muster_status muster_cluster_read(const char *path, muster_error *error_out,
 {
     FILE *file = fopen(path, "rb");
     if (file == NULL) {
-        return unreadable(path, "cannot be opened; expected a cluster file",
-                          error_out);
+        return muster_error_set(
+            error_out, MUSTER_ERR_INPUT,
+            "%s: cannot be opened: %s; expected a cluster file", path,
+            strerror(errno));
     }
     muster_vec bytes = muster_vec_make(1);
     muster_status status = read_bytes(file, path, error_out, &bytes);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/spec.h"
 #include "base/threads.h"
 #include "base/topology.h"
 #include "config/fault.h"
@@ -55,6 +56,11 @@ static muster_status check_run(muster_config *config, muster_error *error_out)
         return INVALID("--resume-or-start %s stands alone: leave out --run and "
                        "--resume",
                        either);
+    }
+    if (run == NULL && resume == NULL &&
+        muster_config_is_set(config, MUSTER_OPT_CHECKPOINT_EVERY)) {
+        return INVALID("--checkpoint-every: needs --run DIR, where checkpoints "
+                       "are kept");
     }
     if (resume == NULL) {
         return MUSTER_OK;
@@ -222,6 +228,11 @@ static muster_status check_placement(const muster_config *config,
                      strstr(method, ".npy") != NULL)) {
         return INVALID("--speeds measure: needs a --placement that sizes parts "
                        "by speed, such as proportional-stratified");
+    }
+    bool compares = method != NULL && muster_spec_is(method, "submodular");
+    if (muster_config_is_set(config, MUSTER_OPT_FEATURES) && !compares) {
+        return INVALID("--features: needs --placement submodular, which "
+                       "compares samples by them");
     }
     if (method == NULL) {
         return MUSTER_OK;

@@ -83,10 +83,19 @@ muster_status muster_config_check_target(const muster_config *config,
                                          muster_error *error_out)
 {
     const char *target = muster_config_string(config, MUSTER_OPT_TARGET);
-    return target == NULL || strcmp(target, "class") == 0 ||
-                   strcmp(target, "value") == 0
-               ? MUSTER_OK
-               : INVALID("--target %.60s: expected class or value", target);
+    bool may_lack = config->verb == MUSTER_VERB_PARTITION;
+    if (target == NULL || strcmp(target, "class") == 0 ||
+        strcmp(target, "value") == 0) {
+        return MUSTER_OK;
+    }
+    if (!may_lack || strcmp(target, "none") != 0) {
+        return INVALID("--target %.60s: expected class%s value%s", target,
+                       may_lack ? "," : " or", may_lack ? " or none" : "");
+    }
+    return muster_config_is_set(config, MUSTER_OPT_MODEL)
+               ? INVALID("--model: gradients need labels, and --target none "
+                         "reads none")
+               : MUSTER_OK;
 }
 
 muster_status muster_config_check_data(const muster_config *config,

@@ -167,7 +167,9 @@ static void a_missing_file_is_bad_input(void **state)
     config = make("train");
     snprintf(line, sizeof(line), "--resume %s", (char *)*state);
     snprintf(expected, sizeof(expected),
-             "%s/config.json: No such file or directory", (char *)*state);
+             "--resume %s: there is no run to continue: config.json: No such "
+             "file or directory; --run DIR starts one",
+             (char *)*state);
     assert_int_equal(parse_line(config, line, false, &error), MUSTER_ERR_INPUT);
     assert_string_equal(error.text, expected);
     muster_config_free(config);

@@ -6,6 +6,7 @@
  * are applied, then for everything, so that flags win wherever they stand.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -179,22 +180,42 @@ static muster_status choose_folder(muster_config *config,
         MUSTER_ORIGIN_FLAG, "--resume-or-start", error_out);
 }
 
+/* The options of the run in a folder. What is wrong in them is bad input: no
+ * option of this command line. */
+static muster_status read_run(muster_config *config, const char *folder,
+                              muster_error *error_out)
+{
+    char path[PATH_LENGTH_MAX];
+    if (snprintf(path, sizeof(path), "%s/config.json", folder) >=
+        (int)sizeof(path)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--resume: the path is too long");
+    }
+    if (access(path, F_OK) != 0) {
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "--resume %.300s: there is no run to continue: "
+                                "config.json: %s; --run DIR starts one",
+                                folder, strerror(errno));
+    }
+    muster_status status =
+        read_through(config, path, muster_config_read_json, error_out);
+    if (status == MUSTER_ERR_INVALID) {
+        status = MUSTER_ERR_INPUT;
+        if (error_out != NULL) {
+            error_out->status = status;
+        }
+    }
+    return status;
+}
+
 static muster_status read_files(muster_config *config, muster_error *error_out)
 {
     const char *resume = muster_config_string(config, MUSTER_OPT_RESUME);
     const char *yaml = muster_config_string(config, MUSTER_OPT_CONFIG);
-    if (resume != NULL) {
-        char path[PATH_LENGTH_MAX];
-        if (snprintf(path, sizeof(path), "%s/config.json", resume) >=
-            (int)sizeof(path)) {
-            return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                    "--resume: the path is too long");
-        }
-        muster_status status =
-            read_through(config, path, muster_config_read_json, error_out);
-        if (status != MUSTER_OK) {
-            return status;
-        }
+    muster_status status =
+        resume != NULL ? read_run(config, resume, error_out) : MUSTER_OK;
+    if (status != MUSTER_OK) {
+        return status;
     }
     return yaml == NULL
                ? MUSTER_OK

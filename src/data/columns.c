@@ -212,7 +212,9 @@ static void guess(const muster_columns *columns,
             }
         }
     }
-    if (choice->number == 0 && columns->count != wanted->unlabelled) {
+    bool lacks = wanted->unlabelled == MUSTER_LABEL_ANY_COLUMNS ||
+                 wanted->unlabelled == columns->count;
+    if (choice->number == 0 && !lacks) {
         choice->number = columns->count;
         choice->why = ", the last one (--label chooses another)";
     }

@@ -36,21 +36,31 @@ static muster_status refuse_label(const muster_label_column *label,
                                                "--label: %s: %s", name, why);
 }
 
-// Opens the labels of `path` and reads both files. `find` may leave labels
-// NULL: then the reader takes them from the file itself.
+// The file of labels that belongs to `path`; NULL: the reader takes them from
+// that file itself, or there are none.
+static muster_status find_labels(const char *path, muster_format format,
+                                 const muster_label_column *label,
+                                 muster_error *error_out, char **path_out)
+{
+    if (label->unlabelled == MUSTER_LABEL_ANY_COLUMNS) {
+        return MUSTER_OK;
+    }
+    return format == MUSTER_FORMAT_IDX
+               ? muster_find_idx_labels(path, error_out, path_out)
+               : muster_find_npy_labels(path, error_out, path_out);
+}
+
+// Opens the labels of `path` and reads both files.
 static muster_status read_with_labels(muster_source *source,
                                       muster_format format,
                                       const muster_label_column *label,
                                       muster_error *error_out,
                                       muster_table *table)
 {
-    const char *path = muster_source_name(source);
     char *labels_path = NULL;
     muster_source *labels = NULL;
-    muster_status status =
-        format == MUSTER_FORMAT_IDX
-            ? muster_find_idx_labels(path, error_out, &labels_path)
-            : muster_find_npy_labels(path, error_out, &labels_path);
+    muster_status status = find_labels(muster_source_name(source), format,
+                                       label, error_out, &labels_path);
     if (status == MUSTER_OK && labels_path != NULL) {
         status = refuse_label(label, labels_path, "the labels are in this file",
                               error_out);
@@ -226,34 +236,60 @@ static muster_status make_samples(const char *spec, bool held_out,
                : status;
 }
 
-muster_status muster_dataset_load(const char *spec, const char *label,
-                                  muster_error *error_out,
-                                  muster_dataset **dataset_out)
+// The training set; without its labels where it has none of these columns.
+static muster_status load_first(const char *spec,
+                                const muster_label_column *wanted,
+                                muster_error *error_out,
+                                muster_dataset **dataset_out)
 {
-    const muster_label_column wanted = muster_label_column_parse(label);
+    static const muster_labels none = {.classes = 0};
+    bool unlabelled = wanted->unlabelled == MUSTER_LABEL_ANY_COLUMNS;
     muster_table table = {0};
     char *path = NULL;
     muster_status status;
     if (muster_synthetic_is(spec)) {
-        status = make_samples(spec, false, &wanted, error_out, &table);
+        status = make_samples(spec, false, wanted, error_out, &table);
     } else {
         status = muster_generator_check(spec, error_out);
         if (status == MUSTER_OK) {
             status = muster_find_train(spec, error_out, &path);
         }
         if (status == MUSTER_OK) {
-            status = read_file(path, &wanted, error_out, &table);
+            status = read_file(path, wanted, error_out, &table);
         }
     }
-    if (status == MUSTER_OK) {
-        status = create(&table, path != NULL ? path : spec, NULL, false,
-                        error_out, dataset_out);
+    if (unlabelled) {
+        muster_mem_free(table.labels);
+        table.labels = NULL;
     }
     if (status == MUSTER_OK) {
-        (*dataset_out)->label_by_number = wanted.number > 0;
+        status =
+            create(&table, path != NULL ? path : spec,
+                   unlabelled ? &none : NULL, false, error_out, dataset_out);
+    }
+    if (status == MUSTER_OK) {
+        (*dataset_out)->label_by_number = wanted->number > 0;
     }
     muster_mem_free(path);
     return status;
+}
+
+muster_status muster_dataset_load(const char *spec, const char *label,
+                                  muster_error *error_out,
+                                  muster_dataset **dataset_out)
+{
+    const muster_label_column wanted = muster_label_column_parse(label);
+    return load_first(spec, &wanted, error_out, dataset_out);
+}
+
+muster_status muster_dataset_load_unlabelled(const char *spec,
+                                             const char *label,
+                                             muster_error *error_out,
+                                             muster_dataset **dataset_out)
+{
+    muster_label_column wanted = muster_label_column_parse(label);
+    wanted.unlabelled = MUSTER_LABEL_ANY_COLUMNS;
+    return load_first(spec, &wanted, error_out, dataset_out);
 }
 
 // Leaves out the entries of columns from `features` on.

@@ -74,6 +74,16 @@ MUSTER_CHECKED muster_status muster_dataset_load(const char *spec,
                                                  muster_dataset **dataset_out);
 
 /*
+ * Load samples without labels: those of the files are passed over, and there
+ * need not be any. In a csv or npy file the column that `label` says, or that
+ * has the name of a label, is left out; all others are features. The rows'
+ * labels are NULL, `classes` is 0. Fails as muster_dataset_load().
+ */
+MUSTER_CHECKED muster_status muster_dataset_load_unlabelled(
+    const char *spec, const char *label, muster_error *error_out,
+    muster_dataset **dataset_out);
+
+/*
  * Load the test set: `spec` when it is not NULL; otherwise the one found beside
  * `train_spec` (idx: t10k-*; libsvm: X.t or X.t.gz; synthetic: the held-out
  * samples; any: the name with "train" turned into "test"). *dataset_out is NULL

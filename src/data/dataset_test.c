@@ -35,6 +35,7 @@ static int tear_down(void **state)
 {
     (void)state;
     DIR *dir = opendir(folder);
+    assert_non_null(dir);
     for (struct dirent *entry = readdir(dir); entry != NULL;
          entry = readdir(dir)) {
         snprintf(path_buffer, sizeof(path_buffer), "%s/%.60s", folder,
@@ -535,10 +536,43 @@ static void a9a_is_read_whole(void **state)
     muster_dataset_free(test);
 }
 
+static void assert_unlabelled(const char *spec, const char *label,
+                              uint32_t samples, uint32_t features)
+{
+    muster_dataset *dataset = NULL;
+    muster_error error = {.text = ""};
+    if (muster_dataset_load_unlabelled(spec, label, &error, &dataset) !=
+        MUSTER_OK) {
+        fail_msg("%s", error.text);
+    }
+    muster_dataset_info info = muster_dataset_describe(dataset);
+    assert_int_equal(info.samples, samples);
+    assert_int_equal(info.features, features);
+    assert_int_equal(info.classes, 0);
+    assert_null(muster_dataset_rows(dataset, 0, samples).labels);
+    muster_dataset_free(dataset);
+}
+
+static void samples_without_labels_have_every_other_column(void **state)
+{
+    (void)state;
+    write_text("plain.csv", "1,5\n2,6\n3,7\n");
+    assert_unlabelled(in_folder("plain.csv"), NULL, 3, 2);
+    assert_unlabelled(in_folder("plain.csv"), "1", 3, 1);
+    write_text("named.csv", "a,class,b\n1,0,2\n3,0,4\n");
+    assert_unlabelled(in_folder("named.csv"), NULL, 2, 2);
+    write_text("same.libsvm", "1 1:2\n1 2:3\n");
+    assert_unlabelled(in_folder("same.libsvm"), NULL, 2, 2);
+    write_bytes("train-images-idx3-ubyte", images, sizeof(images));
+    assert_unlabelled(in_folder("train-images-idx3-ubyte"), NULL, 2, 2);
+    assert_unlabelled("synthetic:samples=6,features=3", NULL, 6, 3);
+}
+
 int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        IN_FOLDER(samples_without_labels_have_every_other_column),
         IN_FOLDER(labels_take_one_of_three_forms),
         IN_FOLDER(the_files_own_class_values_are_kept),
         IN_FOLDER(a_test_set_takes_the_training_sets_shape),

@@ -4,6 +4,8 @@
  */
 #include "data/readers.h"
 
+#include "base/mem.h"
+
 #define TYPE_UBYTE     0x08
 #define DIMENSIONS_MAX 4
 #define CHUNK_BYTES    4096
@@ -120,29 +122,40 @@ static muster_status read_elements(muster_source *source, uint64_t count,
     return status;
 }
 
-static muster_status read_all(muster_source *images, muster_source *labels,
-                              muster_error *error_out, muster_table *table)
+/* The header of the labels, which must be one for each sample. */
+static muster_status check_labels(muster_source *labels,
+                                  const idx_header *shape,
+                                  muster_error *error_out)
 {
-    idx_header shape = {0};
     idx_header label_shape = {0};
-    muster_status status = read_header(images, error_out, &shape);
-    if (status == MUSTER_OK) {
-        status = read_header(labels, error_out, &label_shape);
-    }
+    muster_status status = read_header(labels, error_out, &label_shape);
     if (status != MUSTER_OK) {
         return status;
     }
-    if (shape.dimensions < 2 || label_shape.dimensions != 1 ||
-        shape.count != label_shape.count) {
+    if (shape->dimensions < 2 || label_shape.dimensions != 1 ||
+        shape->count != label_shape.count) {
         return muster_source_fail_byte(
             labels, error_out,
             "%llu labels (%u-dimensional) for %llu samples (%u-dimensional): "
             "need one label a sample",
             (unsigned long long)label_shape.count, label_shape.dimensions,
-            (unsigned long long)shape.count, shape.dimensions);
+            (unsigned long long)shape->count, shape->dimensions);
     }
-    status = muster_table_make_dense(table, shape.count, shape.element,
-                                     muster_source_name(images), error_out);
+    return MUSTER_OK;
+}
+
+static muster_status read_all(muster_source *images, muster_source *labels,
+                              muster_error *error_out, muster_table *table)
+{
+    idx_header shape = {0};
+    muster_status status = read_header(images, error_out, &shape);
+    if (status == MUSTER_OK && labels != NULL) {
+        status = check_labels(labels, &shape, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_table_make_dense(table, shape.count, shape.element,
+                                         muster_source_name(images), error_out);
+    }
     if (status != MUSTER_OK) {
         return status;
     }
@@ -155,7 +168,10 @@ static muster_status read_all(muster_source *images, muster_source *labels,
     }
     status = read_elements(images, shape.count * shape.element, scaled,
                            error_out, table->dense);
-    if (status == MUSTER_OK) {
+    if (labels == NULL) {
+        muster_mem_free(table->labels);
+        table->labels = NULL;
+    } else if (status == MUSTER_OK) {
         status =
             read_elements(labels, shape.count, plain, error_out, table->labels);
     }

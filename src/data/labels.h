@@ -36,6 +36,9 @@ typedef struct muster_label_column {
     uint32_t unlabelled;
 } muster_label_column;
 
+/* As `unlabelled`: a table of any number of columns. */
+#define MUSTER_LABEL_ANY_COLUMNS UINT32_MAX
+
 /* What --label says, NAME or N; NULL: nothing. The text is lent. */
 muster_label_column muster_label_column_parse(const char *text);
 

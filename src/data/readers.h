@@ -34,8 +34,8 @@ MUSTER_CHECKED muster_status muster_format_guess(muster_source *source,
                                                  muster_format *format_out);
 
 /* Unsigned bytes of any shape, a sample each along the first axis, divided by
- * 255; labels are a vector of bytes. Samples of two dimensions are images,
- * those of three images with channels. */
+ * 255; labels are a vector of bytes, or NULL: there are none. Samples of two
+ * dimensions are images, those of three images with channels. */
 MUSTER_CHECKED muster_status muster_idx_read(muster_source *images,
                                              muster_source *labels,
                                              muster_error *error_out,

@@ -300,8 +300,9 @@ static muster_status load_all(load *l)
         }
         if (!found && part == MUSTER_TRIPLES_TRAIN) {
             return muster_error_set(l->error, MUSTER_ERR_INPUT,
-                                    "%s: no train2id.txt, train.txt, "
-                                    "train.tsv or train.del (or .gz) in it",
+                                    "%s: expected a folder with train2id.txt, "
+                                    "train.txt, train.tsv or train.del (or "
+                                    ".gz)",
                                     l->folder);
         }
         status = found ? load_set(l, part, path, openke) : MUSTER_OK;

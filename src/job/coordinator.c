@@ -215,20 +215,30 @@ static muster_status load_data(coordinator *self, const muster_config *config,
     return status;
 }
 
-static muster_status read_options(coordinator *self,
-                                  const muster_config *config,
-                                  muster_error *error_out)
+/* Names that can be wrong whatever the data is: reading it may take minutes. */
+static muster_status read_names(coordinator *self, const muster_config *config,
+                                muster_error *error_out)
 {
-    muster_status status =
-        muster_optim_parse(muster_config_string(config, MUSTER_OPT_OPTIMIZER),
-                           error_out, &self->optim);
-    self->batch = muster_job_batch(config, self->info.samples);
-    self->steps = muster_job_steps(config, &self->batch);
+    muster_status status = muster_model_check_name(
+        muster_config_string(config, MUSTER_OPT_MODEL), error_out);
+    if (status == MUSTER_OK) {
+        status = muster_optim_parse(
+            muster_config_string(config, MUSTER_OPT_OPTIMIZER), error_out,
+            &self->optim);
+    }
     if (status == MUSTER_OK) {
         status = muster_schedule_parse(
-            muster_config_string(config, MUSTER_OPT_SCHEDULE), self->steps,
-            error_out, &self->schedule);
+            muster_config_string(config, MUSTER_OPT_SCHEDULE), 0, error_out,
+            &self->schedule);
     }
+    return status;
+}
+
+static void read_options(coordinator *self, const muster_config *config)
+{
+    self->batch = muster_job_batch(config, self->info.samples);
+    self->steps = muster_job_steps(config, &self->batch);
+    self->schedule.steps = self->steps;
     self->lr = muster_config_double(config, MUSTER_OPT_LR);
     self->l2 = muster_config_double(config, MUSTER_OPT_L2);
     self->clip = muster_config_double(config, MUSTER_OPT_CLIP);
@@ -245,7 +255,6 @@ static muster_status read_options(coordinator *self,
         self->lr = 1;
         self->clip = 0;
     }
-    return status;
 }
 
 static muster_status allocate(coordinator *self, const muster_config *config)
@@ -254,7 +263,7 @@ static muster_status allocate(coordinator *self, const muster_config *config)
     const muster_dataset_info *info = &self->info;
     double density =
         (double)info->nonzeros / ((double)info->samples * info->features);
-    self->block_rows = muster_model_block_rows(model, density);
+    self->block_rows = muster_model_block_rows(model, density, 1);
     self->spec =
         muster_mem_string(muster_config_string(config, MUSTER_OPT_MODEL));
     self->optim_spec =
@@ -291,11 +300,12 @@ muster_executor_create_coordinator(const muster_config *config, uint32_t shards,
     self->evaluation.frame = &self->base;
     self->update.messages = muster_vec_make(sizeof(const float *));
     self->planner = muster_planner_make();
-    muster_status status = load_data(self, config, error_out);
+    muster_status status = read_names(self, config, error_out);
     if (status == MUSTER_OK) {
-        status = read_options(self, config, error_out);
+        status = load_data(self, config, error_out);
     }
     if (status == MUSTER_OK) {
+        read_options(self, config);
         status = muster_cut_even(self->info.samples, shards, &self->cut);
         if (status == MUSTER_OK) {
             status = allocate(self, config);

@@ -163,7 +163,8 @@ typedef struct plan_slots {
     uint64_t changes; // of what is held, when they were looked up
     bool in_order;    // their samples ascend from slot to slot
     bool are_runs;    // no slot has gaps between its samples
-    muster_vec where; // batch_member of each sample, where not so
+    muster_vec here;  // where not so: a bit for each sample, in uint64_t,
+    muster_vec where; // and the batch_member of each that is here
 } plan_slots;
 
 /* Rows collected for one call of the model. */

@@ -5,8 +5,10 @@
  * within a part, of the shards. Where no two shards have samples between each
  * other's, as when the data is cut in one piece after another, slots ascend by
  * their samples and one is found by halving; else each is looked at. Where a
- * slot has gaps between its samples, as with a placement, a table over all
- * samples of the data says where each of them is.
+ * slot has gaps between its samples, as with a placement, a bit for each sample
+ * of the data says whether it is here, and a table says where. A worker asks
+ * for every sample of a batch, and few are its own: the bits stay in the cache,
+ * the table does not.
  */
 #include <inttypes.h>
 
@@ -58,23 +60,28 @@ static muster_status add_part(worker *self, const muster_terms_part *shards,
     return MUSTER_OK;
 }
 
-/* Note for every sample which slot and row has it. */
+#define WORD_BITS 64u
+
+/* Note which samples are here, and which slot and row has each of them. */
 static muster_status map_samples(worker *self)
 {
     plan_slots *slots = &self->slots;
     const plan_slot *list = slots->list.data;
     size_t samples = (size_t)self->setup.samples;
-    if (!muster_vec_reserve(&slots->where, samples)) {
+    size_t words = samples / WORD_BITS + 1;
+    if (!muster_vec_reserve(&slots->where, samples) ||
+        !muster_vec_reserve(&slots->here, words)) {
         return MUSTER_ERR_NO_MEMORY;
     }
     batch_member *where = slots->where.data;
-    for (size_t i = 0; i < samples; i++) {
-        where[i] = (batch_member){UINT32_MAX, UINT32_MAX};
-    }
+    uint64_t *here = slots->here.data;
+    memset(here, 0, words * sizeof(*here));
     for (size_t i = 0; i < slots->list.count; i++) {
         const muster_shard *shard = list[i].shard;
         for (uint32_t r = 0; r < shard->rows.count; r++) {
-            where[shard->sample_ids[r]] = (batch_member){(uint32_t)i, r};
+            uint32_t sample = shard->sample_ids[r];
+            here[sample / WORD_BITS] |= (uint64_t)1 << sample % WORD_BITS;
+            where[sample] = (batch_member){(uint32_t)i, r};
         }
     }
     return MUSTER_OK;
@@ -140,8 +147,12 @@ bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
     const plan_slot *list = slots->list.data;
     size_t count = slots->list.count;
     if (!slots->are_runs) {
-        *member_out = ((const batch_member *)slots->where.data)[sample];
-        return member_out->slot != UINT32_MAX;
+        const uint64_t *here = slots->here.data;
+        bool is_here = here[sample / WORD_BITS] >> sample % WORD_BITS & 1;
+        if (is_here) {
+            *member_out = ((const batch_member *)slots->where.data)[sample];
+        }
+        return is_here;
     }
     if (slots->in_order && count > 0) {
         size_t at = slot_before(list, count, sample);

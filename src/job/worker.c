@@ -140,12 +140,11 @@ static muster_status setup_job(worker *self)
     }
     double cells = (double)setup.samples * setup.features;
     double density = setup.is_sparse ? (double)setup.nonzeros / cells : 1;
-    self->block_rows = muster_model_block_rows(&self->model, density);
+    uint32_t threads = muster_threads_count(self->base.pool);
+    self->block_rows = muster_model_block_rows(&self->model, density, threads);
     self->spare_rows = muster_model_spare_rows(&self->model, density);
     self->scratch = muster_mem_raw_aligned(
-        muster_model_pass_bytes(&self->model, self->block_rows,
-                                muster_threads_count(self->base.pool)) +
-            1,
+        muster_model_pass_bytes(&self->model, self->block_rows, threads) + 1,
         1);
     if (self->scratch == NULL) {
         drop_model(self);
@@ -428,6 +427,7 @@ static void worker_free(muster_executor *executor)
     muster_mem_free(self->allowed);
     muster_vec_fini(&self->held);
     muster_vec_fini(&self->slots.list);
+    muster_vec_fini(&self->slots.here);
     muster_vec_fini(&self->slots.where);
     muster_job_local_fini(&self->local);
     muster_vec_fini(&self->members);
@@ -454,6 +454,7 @@ muster_status muster_executor_create_worker(const muster_executor_alloc *alloc,
     self->held = muster_vec_make(sizeof(held_shard));
     self->changes = 1;
     self->slots.list = muster_vec_make(sizeof(plan_slot));
+    self->slots.here = muster_vec_make(sizeof(uint64_t));
     self->slots.where = muster_vec_make(sizeof(batch_member));
     self->members = muster_vec_make(sizeof(batch_member));
     self->mix.models = muster_vec_make(sizeof(const float *));

@@ -12,7 +12,7 @@
 /* Of the rows that muster_layers_measure() looks at. */
 #define SAMPLE_ALL    64u
 #define SAMPLE_STRIDE 8u
-/* Below so many rows the coherence is taken as the largest. Of a layer's
+/* Up to so many rows the coherence is taken as the largest. Of a layer's
  * weights it looks at all, or every fourth row, or at most so many. */
 #define MEASURE_ROWS   64.0
 #define MEASURE_FEW    65536.0
@@ -153,13 +153,15 @@ static double gradient_squares(const pass_t *pass)
  * The variance of n float32 additions, in units of 2^-48 times the sum of
  * squared terms. Each is off by up to 2^-24 of the sum so far. Terms of either
  * sign walk at random: the sums' squares grow as k, which makes n / 6. Terms
- * that agree make n c / 9, where c, the coherence, is the square of their sum
- * over the sum of their squares, at most n.
+ * that agree make n c / 9, where c is the square of their sum over the sum of
+ * their squares, at most n. Of n rows it is 1 + (n - 1) r, where r, the
+ * coherence, is how much two rows agree.
  */
 static double sum_variance(pass_t *pass, double squares)
 {
     muster_layers_coherence *coherence = pass->input.coherence;
-    double n = pass->input.rows.count;
+    double rows = pass->input.rows.count;
+    double n = fmin(rows, MUSTER_LAYERS_ROWS);
     double agree = n;
     if (muster_layers_is_sparse(pass)) {
         n = pass->input.wide != NULL ? 0 : pass->input.rows_summed;
@@ -168,9 +170,11 @@ static double sum_variance(pass_t *pass, double squares)
         n = 0; // sums in double
     } else if (coherence != NULL && n > MEASURE_ROWS) {
         if (coherence->is_fresh) {
-            coherence->layers[pass->layer] = gradient_squares(pass) / squares;
+            double all = gradient_squares(pass) / squares;
+            coherence->layers[pass->layer] = (all - 1) / (rows - 1);
         }
-        agree = fmin(n, coherence->layers[pass->layer]);
+        agree = 1 + (n - 1) * coherence->layers[pass->layer];
+        agree = fmax(0, fmin(n, agree));
     }
     return n * (agree / 9 + 1.0 / 6);
 }

@@ -27,10 +27,11 @@
 #include "model/loss.h"
 
 /*
- * Rows of a block: as many as make BLAS fast and no more. A block streams all
- * weights twice and all sums once, 16 bytes for 6 operations a row: with 512
- * rows that is a few per cent of the products' own time. More rows would only
- * add scratch, and rounding to the sums of a block, which are in float32.
+ * Rows of a block for one thread, and rows that a product sums at once in
+ * float32: as many as make BLAS fast and no more. A block streams all weights
+ * twice and all sums once, 16 bytes for 6 operations a row: with 512 rows that
+ * is a few per cent of the products' own time. More rows would only add
+ * scratch, and rounding to the sums.
  */
 #define MUSTER_LAYERS_ROWS 512u
 
@@ -48,9 +49,9 @@ typedef struct muster_layers {
     size_t dim;
 } muster_layers;
 
-/* How much the rows of a block agree, layer by layer: the square of the sum of
- * their gradients over the sum of the squares, from about 0 to the number of
- * rows. Measured in a block that begins a sum, kept for those that follow. */
+/* How much two rows of a block agree, layer by layer: the product of their
+ * gradients over the mean square, from about 0 to 1. Measured in a block that
+ * begins a sum, kept for those that follow. */
 typedef struct muster_layers_coherence {
     bool is_fresh; // the gradient is 0 before this block
     double layers[MUSTER_LAYERS_MAX];

@@ -367,15 +367,23 @@ muster_status muster_layers_create_linear(const muster_model_spec *spec,
     return finish(&m, read_options(&m, linear_fields), 1, model_out);
 }
 
+/* What labels the data has, for people; `text` has 16 bytes. */
+static const char *labels_of(uint32_t classes, char *text)
+{
+    (void)snprintf(text, 16, "%u", classes);
+    return classes == 0 ? "real values" : text;
+}
+
 muster_status muster_layers_create_logistic(const muster_model_spec *spec,
                                             muster_error *error_out,
                                             void **model_out)
 {
+    char labels[16];
     if (spec->classes != 2) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "--model logistic: needs labels of 2 classes, "
-                                "the data has %u; use %s",
-                                spec->classes,
+                                "the data has %s; use %s",
+                                labels_of(spec->classes, labels),
                                 spec->classes == 0 ? "linear" : "softmax");
     }
     maker m = make("logistic", spec, MUSTER_MODEL_BINARY, error_out);
@@ -388,11 +396,13 @@ muster_status muster_layers_create_logistic(const muster_model_spec *spec,
 
 static muster_status check_classes(uint32_t classes, muster_error *error_out)
 {
+    char labels[16];
     if (classes < 2 || classes > MUSTER_LAYERS_WIDTH_MAX) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "--model softmax: needs labels of 2 to %u "
-                                "classes, the data has %u%s",
-                                MUSTER_LAYERS_WIDTH_MAX, classes,
+                                "classes, the data has %s%s",
+                                MUSTER_LAYERS_WIDTH_MAX,
+                                labels_of(classes, labels),
                                 classes == 0 ? "; use linear" : "");
     }
     return MUSTER_OK;

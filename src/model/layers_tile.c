@@ -137,6 +137,7 @@ static muster_product weights_product(const pass_t *pass, tile_size part)
     muster_product product = inputs_product(pass, part);
     product.m = part.inner;
     product.k = pass->input.rows.count;
+    product.terms = MUSTER_LAYERS_ROWS;
     product.a_turned = true;
     product.b = pass->outs[pass->layer] + pass->column;
     product.c = pass->input.gradient + weights_at(pass);

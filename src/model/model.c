@@ -27,7 +27,8 @@ static const muster_model_ops *const known[] = {
     &muster_model_mlp,    &muster_model_cnn,
 };
 
-const muster_model_ops *muster_model_find(const char *name, size_t length)
+/* The built-in model of that name, or NULL. */
+static const muster_model_ops *find(const char *name, size_t length)
 {
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strlen(known[i]->name) == length &&
@@ -216,6 +217,14 @@ static muster_status unknown(const char *spec, size_t length,
     return muster_suggestion_fail(&meant, "--model ", error_out);
 }
 
+muster_status muster_model_check_name(const char *spec, muster_error *error_out)
+{
+    size_t length = strcspn(spec, ":");
+    return muster_model_plugin_path(spec) > 0 || find(spec, length) != NULL
+               ? MUSTER_OK
+               : unknown(spec, length, error_out);
+}
+
 /* Find the ops that `spec` names; *options_out points into spec. */
 static muster_status choose(const char *spec, muster_error *error_out,
                             muster_model *model, const char **options_out)
@@ -223,7 +232,7 @@ static muster_status choose(const char *spec, muster_error *error_out,
     size_t length = muster_model_plugin_path(spec);
     if (length == 0) {
         length = strcspn(spec, ":");
-        model->ops = muster_model_find(spec, length);
+        model->ops = find(spec, length);
         if (model->ops == NULL) {
             return unknown(spec, length, error_out);
         }

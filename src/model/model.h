@@ -70,8 +70,10 @@ void muster_model_free(muster_model *model);
  * built-in model. */
 size_t muster_model_plugin_path(const char *spec);
 
-/* The built-in model of that name, or NULL. */
-const muster_model_ops *muster_model_find(const char *name, size_t length);
+/* Does `spec` name a built-in model, or have the form of a path to one? Its
+ * parameters are not looked at. MUSTER_ERR_INVALID says what there is. */
+MUSTER_CHECKED muster_status muster_model_check_name(const char *spec,
+                                                     muster_error *error_out);
 
 /* What evaluate() adds up. */
 typedef struct muster_model_tally {

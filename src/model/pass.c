@@ -14,6 +14,11 @@
 #define BLOCK_ROWS_MAX   4096
 /* Rows of a mini-batch are copied together: 64 MiB of them at most. */
 #define BLOCK_COPY_FLOATS 0x1p24
+/* Several threads: rows of a thread, and rows times the widest layer. So many
+ * make cells of a product that cost BLAS little copying (product.c), and tiles
+ * that are no longer than one thread's (layers_tile.c). */
+#define BLOCK_SHARED_ROWS   256.0
+#define BLOCK_SHARED_FLOATS 0x1p18
 /* Of work that may be left: so much of a short block, but so many rows, fewer
  * than which make BLAS slow. */
 #define SPARE_SHARE    4
@@ -60,16 +65,32 @@ static double conv_floats(const muster_layers *net)
     return floats;
 }
 
+/* Rows that make BLAS fast. Threads that share a product of few rows and few
+ * columns copy more than they multiply, so there are more rows for more
+ * threads. Images keep too much of a row for that. */
+static double fast_rows(const muster_layers *net, uint32_t threads)
+{
+    uint32_t widest = 1;
+    for (uint32_t l = 1; l <= net->count; l++) {
+        widest = net->sizes[l] > widest ? net->sizes[l] : widest;
+    }
+    double each = fmin(BLOCK_SHARED_ROWS, BLOCK_SHARED_FLOATS / widest);
+    double rows =
+        net->conv.count > 0 ? 0 : fmin(each * threads, BLOCK_ROWS_MAX);
+    return fmax(rows, MUSTER_LAYERS_ROWS);
+}
+
 /*
  * A user's model cannot stop within a block, so its blocks are short, down to
  * a row. A built-in one can, and then rows in the hundreds keep BLAS fast
- * (MUSTER_LAYERS_ROWS); more make its float32 sums longer and win nothing.
+ * (fast_rows); more win nothing.
  * Small models on sparse rows use no BLAS for most of their work, and take as
  * many rows as are short. Very long dense rows make blocks shorter, so that
  * their copies stay bounded, and so do images with many channels: 167,772
  * floats are still 100 rows.
  */
-uint32_t muster_model_block_rows(const muster_model *model, double density)
+uint32_t muster_model_block_rows(const muster_model *model, double density,
+                                 uint32_t threads)
 {
     double rows = short_block(model, density);
     if (!is_built_in(model)) {
@@ -80,12 +101,12 @@ uint32_t muster_model_block_rows(const muster_model *model, double density)
     }
     double floats = (double)model->features + conv_floats(model->self);
     double copied = fmax(1, BLOCK_COPY_FLOATS / floats);
-    return (uint32_t)fmin(copied, MUSTER_LAYERS_ROWS);
+    return (uint32_t)fmin(copied, fast_rows(model->self, threads));
 }
 
 uint32_t muster_model_spare_rows(const muster_model *model, double density)
 {
-    double rows = muster_model_block_rows(model, density);
+    double rows = muster_model_block_rows(model, density, 1);
     double spare = short_block(model, density) / SPARE_SHARE;
     return (uint32_t)fmin(rows, fmax(spare, SPARE_ROWS_MIN));
 }

@@ -31,10 +31,12 @@ typedef struct muster_model_pass {
 } muster_model_pass;
 
 /*
- * Rows of a block, `density` being the share of entries that are stored. This
- * is the one place where blocks are cut; see there for the reasons.
+ * Rows of a block, `density` being the share of entries that are stored, for
+ * the threads of input->pool. This is the one place where blocks are cut; see
+ * there for the reasons.
  */
-uint32_t muster_model_block_rows(const muster_model *model, double density);
+uint32_t muster_model_block_rows(const muster_model *model, double density,
+                                 uint32_t threads);
 /* Of work that may be left at any time for something better: not more, and
  * about a millisecond of it. */
 uint32_t muster_model_spare_rows(const muster_model *model, double density);

@@ -73,10 +73,9 @@ static void block_fini(block *b)
 }
 
 /* Add the gradient of rows begin..begin+count-1; returns the steps it took. */
-static uint32_t add_gradient(block *b, uint32_t begin, uint32_t count,
-                             double *loss)
+static uint32_t add_pass(block *b, uint32_t begin, uint32_t count,
+                         muster_model_pass *pass)
 {
-    muster_model_pass pass;
     muster_layers_input input = {.theta = b->theta,
                                  .rows = b->rows,
                                  .weights = b->weights + begin,
@@ -85,13 +84,31 @@ static uint32_t add_gradient(block *b, uint32_t begin, uint32_t count,
     input.rows.count = count;
     input.rows.dense += (size_t)begin * b->rows.stride;
     input.rows.labels += begin;
-    muster_model_pass_begin(&pass, &b->model, &input);
+    muster_model_pass_begin(pass, &b->model, &input);
     uint32_t steps = 1;
-    while (muster_model_pass_step(&pass) == MUSTER_IN_PROGRESS) {
+    while (muster_model_pass_step(pass) == MUSTER_IN_PROGRESS) {
         steps++;
     }
+    return steps;
+}
+
+static uint32_t add_gradient(block *b, uint32_t begin, uint32_t count,
+                             double *loss)
+{
+    muster_model_pass pass;
+    uint32_t steps = add_pass(b, begin, count, &pass);
     *loss += pass.loss;
     return steps;
+}
+
+/* What rounding does to that gradient. */
+static double add_variance(block *b, uint32_t begin, uint32_t count,
+                           double *loss)
+{
+    muster_model_pass pass;
+    (void)add_pass(b, begin, count, &pass);
+    *loss += pass.loss;
+    return pass.variance;
 }
 
 static double apart(const float *a, const float *b, size_t count)
@@ -147,14 +164,60 @@ static void blocks_stay_in_the_hundreds_whatever_the_layers(void **state)
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
         assert_int_equal(muster_model_create(specs[i], 1024, 10, NULL, &model),
                          MUSTER_OK);
-        assert_int_equal(muster_model_block_rows(&model, 1), 512);
-        assert_true(muster_model_block_rows(&model, 0.01) >= 512);
+        assert_int_equal(muster_model_block_rows(&model, 1, 1), 512);
+        assert_true(muster_model_block_rows(&model, 0.01, 1) >= 512);
         muster_model_free(&model);
     }
     assert_int_equal(muster_model_create("softmax", 1u << 20, 10, NULL, &model),
                      MUSTER_OK);
-    assert_int_equal(muster_model_block_rows(&model, 1), 16);
+    assert_int_equal(muster_model_block_rows(&model, 1, 1), 16);
     muster_model_free(&model);
+}
+
+/* 256 rows a thread, 4,096 in all, and 2^18 floats a thread in a layer. */
+static void blocks_of_many_threads_have_more_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        uint32_t threads, rows;
+    } cases[] = {{"softmax", 16, 4096},
+                 {"mlp:hidden=256,256", 2, 512},
+                 {"mlp:hidden=256,256", 4, 1024},
+                 {"mlp:hidden=1024,64", 16, 4096},
+                 {"mlp:hidden=4096,4096", 8, 512},
+                 {"mlp:hidden=4096,4096", 16, 1024},
+                 {"cnn:channels=4,image=32x32x1", 16, 512}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        muster_model model;
+        uint32_t threads = cases[i].threads;
+        assert_int_equal(
+            muster_model_create(cases[i].spec, 1024, 10, NULL, &model),
+            MUSTER_OK);
+        assert_int_equal(muster_model_block_rows(&model, 1, threads),
+                         cases[i].rows);
+        assert_true(muster_model_spare_rows(&model, 1) <= 512);
+        muster_model_free(&model);
+    }
+}
+
+/* Products sum 512 rows at once, so a block of 1,500 is off as three are. */
+static void rounding_does_not_grow_with_the_block(void **state)
+{
+    (void)state;
+    block b;
+    double loss = 0;
+    double parts_loss = 0;
+    double parts = 0;
+    block_init(&b, "mlp:hidden=40", 30, 1500);
+    double whole = add_variance(&b, 0, 1500, &loss);
+    memset(b.gradient, 0, b.model.dim * sizeof(float));
+    for (uint32_t begin = 0; begin < 1500; begin += 500) {
+        parts += add_variance(&b, begin, 500, &parts_loss);
+    }
+    assert_true(fabs(parts_loss - loss) < 1e-4 * fabs(loss) + 1e-3);
+    assert_true(fabs(whole - parts) < 0.1 * parts);
+    block_fini(&b);
 }
 
 /* Work that may be left: 50 million operations, but 16 rows, and not more rows
@@ -199,6 +262,8 @@ int main(void)
         cmocka_unit_test(tiles_make_the_gradient_of_all_rows),
         cmocka_unit_test(no_step_does_more_than_a_tile_and_its_budget),
         cmocka_unit_test(blocks_stay_in_the_hundreds_whatever_the_layers),
+        cmocka_unit_test(blocks_of_many_threads_have_more_rows),
+        cmocka_unit_test(rounding_does_not_grow_with_the_block),
         cmocka_unit_test(blocks_of_spare_work_are_short),
         cmocka_unit_test(scratch_is_bounded_as_stated),
     };

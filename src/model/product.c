@@ -48,6 +48,23 @@ static grid grid_of(const muster_product *product, uint32_t cells)
     return best;
 }
 
+/* Sums of at most `terms`, one after another. */
+static void multiply(const muster_product *p, const muster_product_cell *cell)
+{
+    size_t terms = p->terms > 0 ? p->terms : p->k;
+    const float *a = p->a + cell->row * (p->a_turned ? 1 : p->a_stride);
+    const float *b = p->b + cell->column * (p->b_turned ? p->b_stride : 1);
+    for (size_t at = 0; at < p->k; at += terms) {
+        size_t count = p->k - at < terms ? p->k - at : terms;
+        cblas_sgemm(CblasRowMajor, p->a_turned ? CblasTrans : CblasNoTrans,
+                    p->b_turned ? CblasTrans : CblasNoTrans, (int)cell->rows,
+                    (int)cell->columns, (int)count, 1.0f,
+                    a + at * (p->a_turned ? p->a_stride : 1), (int)p->a_stride,
+                    b + at * (p->b_turned ? 1 : p->b_stride), (int)p->b_stride,
+                    at == 0 ? p->beta : 1.0f, cell->c, (int)cell->c_stride);
+    }
+}
+
 static void do_cell(void *context, uint32_t index)
 {
     const grid *g = context;
@@ -70,12 +87,7 @@ static void do_cell(void *context, uint32_t index)
     if (p->before != NULL) {
         p->before(p->context, &cell);
     }
-    cblas_sgemm(CblasRowMajor, p->a_turned ? CblasTrans : CblasNoTrans,
-                p->b_turned ? CblasTrans : CblasNoTrans, (int)rows,
-                (int)columns, (int)p->k, 1.0f,
-                p->a + row * (p->a_turned ? 1 : p->a_stride), (int)p->a_stride,
-                p->b + column * (p->b_turned ? p->b_stride : 1),
-                (int)p->b_stride, p->beta, cell.c, (int)p->c_stride);
+    multiply(p, &cell);
     if (p->after != NULL) {
         p->after(p->context, &cell);
     }
@@ -85,8 +97,9 @@ void muster_product_run(muster_threads *pool, const muster_product *product)
 {
     double loops = (product->before != NULL ? LOOP_OPS : 0) +
                    (product->after != NULL ? LOOP_OPS : 0);
-    double each = 2.0 * product->k + loops;
-    double work_us = each * product->m * product->n / OPS_US;
+    double floats = (double)product->m * product->n;
+    double copies = ((double)product->m + product->n) * product->k * COPY_OPS;
+    double work_us = ((2.0 * product->k + loops) * floats + copies) / OPS_US;
     grid g = grid_of(product, muster_threads_parts(pool, work_us));
     muster_threads_run_some(pool, g.down * g.across, work_us, do_cell, &g);
 }

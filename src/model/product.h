@@ -28,6 +28,7 @@ typedef void (*muster_product_work)(void *context,
 /* c (m x n) = beta c + a b, by rows; a or b may lie transposed. */
 typedef struct muster_product {
     uint32_t m, n, k;
+    uint32_t terms; // of k that float32 sums take at once; 0: all
     const float *a;
     size_t a_stride;
     bool a_turned; // a is k x m

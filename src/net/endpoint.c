@@ -164,6 +164,24 @@ static muster_status check_reach(const muster_net *net,
     return MUSTER_OK;
 }
 
+/* What to do where the system refuses an address. */
+static const char *listen_hint(const muster_socket_address *address, int reason)
+{
+    if (muster_socket_address_is_unix(address)) {
+        return "";
+    }
+    switch (reason) {
+    case EADDRINUSE:
+        return "; choose another port, or 0 for a free one";
+    case EADDRNOTAVAIL:
+        return "; it is no address of this machine";
+    case EACCES:
+        return "; choose a port above 1023";
+    default:
+        return "";
+    }
+}
+
 muster_status muster_net_listen(muster_net *net, const char *address,
                                 muster_error *error_out, char *address_out)
 {
@@ -188,9 +206,10 @@ muster_status muster_net_listen(muster_net *net, const char *address,
     listener->fd = open_socket(&parsed);
     if (listener->fd < 0 || !bind_socket(listener->fd, &parsed) ||
         !muster_listener_watch(net, listener, true)) {
-        status = muster_error_set(error_out, MUSTER_ERR_SYSTEM,
-                                  "cannot listen at '%s': %s", address,
-                                  strerror(errno));
+        int reason = errno;
+        status = muster_error_set(
+            error_out, MUSTER_ERR_SYSTEM, "cannot listen at '%s': %s%s",
+            address, strerror(reason), listen_hint(&parsed, reason));
         if (listener->fd >= 0) {
             close(listener->fd);
         }

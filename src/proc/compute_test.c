@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -28,6 +29,7 @@ typedef struct toy {
     pthread_cond_t changed;
     uint64_t begun;   // jobs
     uint64_t results; // wakes
+    int priority;     // of the thread that began the last job
 } toy;
 
 static void signal_change(toy *shared, uint64_t *counter)
@@ -52,6 +54,7 @@ static void toy_begin(void *self, muster_job *job)
     toy *shared = self;
     shared->job = *job;
     shared->pieces_left = job->shard;
+    shared->priority = getpriority(PRIO_PROCESS, 0);
     signal_change(shared, &shared->begun);
 }
 
@@ -83,22 +86,25 @@ static void toy_wake(void *context)
     signal_change(shared, &shared->results);
 }
 
-static muster_compute *start(toy *shared, uint32_t queue_max,
-                             muster_slowness slowness)
+static muster_compute *start_with(toy *shared, muster_compute_opts opts)
 {
     memset(shared, 0, sizeof *shared);
     pthread_mutex_init(&shared->mutex, NULL);
     pthread_cond_init(&shared->changed, NULL);
-    muster_compute_opts opts = {
-        .engine = {shared, toy_begin, toy_piece, toy_end},
-        .slowness = slowness,
-        .queue_max = queue_max,
-        .wake = toy_wake,
-        .wake_context = shared,
-    };
+    opts.engine =
+        (muster_compute_engine){shared, toy_begin, toy_piece, toy_end};
+    opts.wake = toy_wake;
+    opts.wake_context = shared;
     muster_compute *compute = NULL;
     assert_int_equal(muster_compute_start(&opts, NULL, &compute), MUSTER_OK);
     return compute;
+}
+
+static muster_compute *start(toy *shared, uint32_t queue_max,
+                             muster_slowness slowness)
+{
+    return start_with(shared, (muster_compute_opts){.slowness = slowness,
+                                                    .queue_max = queue_max});
 }
 
 static void stop(toy *shared, muster_compute *compute)
@@ -267,6 +273,24 @@ static void a_delay_model_sleeps_by_worker_and_step(void **state)
     muster_delay_free(late.delay);
 }
 
+static void a_thread_that_yields_has_a_lower_priority_than_others(void **state)
+{
+    (void)state;
+    toy shared;
+    for (int yields = 0; yields < 2; yields++) {
+        muster_compute *compute =
+            start_with(&shared, (muster_compute_opts){.slowness = not_slow,
+                                                      .queue_max = 1,
+                                                      .yields = yields == 1});
+        submit(compute, 1, 1, MUSTER_JOB_EVALUATE);
+        wait_for(&shared, &shared.results, 1);
+        int here = getpriority(PRIO_PROCESS, 0); // a larger one is nicer
+        assert_true(yields == 1 && here < 19 ? shared.priority > here
+                                             : shared.priority == here);
+        stop(&shared, compute);
+    }
+}
+
 static void stopping_ends_running_and_waiting_jobs(void **state)
 {
     (void)state;
@@ -309,6 +333,7 @@ int main(void)
         cmocka_unit_test(slowness_sleeps_until_cancelled),
         cmocka_unit_test(sleep_counts_as_busy_time),
         cmocka_unit_test(a_delay_model_sleeps_by_worker_and_step),
+        cmocka_unit_test(a_thread_that_yields_has_a_lower_priority_than_others),
         cmocka_unit_test(stopping_ends_running_and_waiting_jobs),
         cmocka_unit_test(start_fails_cleanly_without_memory),
     };

@@ -245,6 +245,7 @@ static muster_status start_threads(muster_host *host,
         opts.engine = work->evaluator;
         opts.slowness = (muster_slowness)MUSTER_SLOWNESS_NONE;
         opts.queue_max = EVALUATIONS_MAX;
+        opts.yields = true; // to workers on this machine
         status = muster_compute_start(&opts, error_out, &host->evaluator);
     }
     return status;

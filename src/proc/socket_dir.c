@@ -22,7 +22,8 @@
 
 _Static_assert(MUSTER_PS_NODES_MAX <= 100, "node numbers have two digits");
 
-#define DIR_PREFIX  "muster-"
+#define DIR_PREFIX  "muster-sockets-"
+#define DIR_RANDOM  "XXXXXX"
 #define DIR_YOUNG_S 10
 #define ENTRIES_MAX 100000
 
@@ -60,11 +61,18 @@ void muster_socket_dir_remove(const muster_socket_dir *dir)
     (void)rmdir(dir->folder);
 }
 
+/* Other folders of /tmp may begin with muster, too. */
+static bool is_named_by_us(const char *name)
+{
+    return strncmp(name, DIR_PREFIX, strlen(DIR_PREFIX)) == 0 &&
+           strlen(name) == strlen(DIR_PREFIX DIR_RANDOM);
+}
+
 /* A folder of ours that no process locks. A young one may not be locked yet. */
 static bool is_abandoned(int parent, const char *name, int *folder_out)
 {
     struct stat about;
-    if (strncmp(name, DIR_PREFIX, strlen(DIR_PREFIX)) != 0 ||
+    if (!is_named_by_us(name) ||
         fstatat(parent, name, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISDIR(about.st_mode) || (about.st_mode & 07777) != 0700 ||
         about.st_uid != geteuid() ||
@@ -107,7 +115,7 @@ static bool try_folder(const char *parent, muster_socket_dir *dir)
 {
     *dir = (muster_socket_dir){.lock = -1};
     int length = snprintf(dir->folder, sizeof dir->folder,
-                          "%s/" DIR_PREFIX "XXXXXX", parent);
+                          "%s/" DIR_PREFIX DIR_RANDOM, parent);
     if (length < 0 || (size_t)length >= sizeof dir->folder) {
         errno = ENAMETOOLONG;
         return false;

@@ -2,11 +2,11 @@
  * proc/socket_dir.h -- a private folder for the sockets of local processes.
  *
  * A fresh folder of mode 0700 under $XDG_RUNTIME_DIR, or else /tmp, named
- * muster-XXXXXX. A coordinator listens at the file `socket` in it; the nodes of
- * a parameter server at `node-0`, `node-1`, .. The folder is locked as long as
- * the process that made it lives. open() removes the folders that killed
- * processes left behind: those that are unlocked, older than ten seconds, and
- * hold no other file.
+ * muster-sockets-XXXXXX. A coordinator listens at the file `socket` in it; the
+ * nodes of a parameter server at `node-0`, `node-1`, .. The folder is locked as
+ * long as the process that made it lives. open() removes the folders that
+ * killed processes left behind: those that have such a name, are unlocked and
+ * older than ten seconds, and hold no other file.
  *
  *   Lifecycle    open; close, which removes the sockets and the folder.
  */

@@ -80,6 +80,10 @@ static void only_abandoned_folders_are_removed(void **state)
     make_file(&kept, "more");
     make_old(abandoned.folder);
     make_old(kept.folder);
+    char others[160]; // empty, private, old; but not ours
+    (void)snprintf(others, sizeof others, "%s/muster-abcdef", parent);
+    assert_int_equal(mkdir(others, 0700), 0);
+    make_old(others);
     assert_int_equal(strncmp(abandoned.folder, parent, strlen(parent)), 0);
 
     assert_int_equal(muster_socket_dir_open(NULL, &last), MUSTER_OK);
@@ -87,6 +91,8 @@ static void only_abandoned_folders_are_removed(void **state)
     assert_true(exists(in_use.folder));
     assert_true(exists(young.folder));
     assert_true(exists(more));
+    assert_true(exists(others));
+    assert_int_equal(rmdir(others), 0);
 
     muster_socket_dir_close(&last);
     muster_socket_dir_close(&in_use);

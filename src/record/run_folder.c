@@ -74,12 +74,24 @@ static int make_folders(const char *dir)
     return 0;
 }
 
+/* The folder cannot be made or opened. */
+static muster_status no_folder(const char *dir, int reason,
+                               muster_error *error_out)
+{
+    return reason == ENOTDIR
+               ? muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                  "%.300s: a file stands where the run folder "
+                                  "would be; choose another name",
+                                  dir)
+               : muster_record_failed(dir, reason, error_out);
+}
+
 static muster_status lock_folder(muster_run_folder *folder,
                                  muster_error *error_out)
 {
     folder->lock_fd = open(folder->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder->lock_fd < 0) {
-        return muster_record_failed(folder->dir, errno, error_out);
+        return no_folder(folder->dir, errno, error_out);
     }
     if (flock(folder->lock_fd, LOCK_EX | LOCK_NB) != 0) {
         return errno == EWOULDBLOCK
@@ -108,7 +120,7 @@ static muster_status claim(muster_run_folder *folder, bool resume,
 {
     int reason = resume ? 0 : make_folders(folder->dir);
     if (reason != 0) {
-        return muster_record_failed(folder->dir, reason, error_out);
+        return no_folder(folder->dir, reason, error_out);
     }
     bool is_there =
         !resume ||

@@ -46,7 +46,7 @@ typedef struct muster_run_folder muster_run_folder;
 /*
  * Open DIR for a new run (made when missing, with its parents), or to continue
  * the one it holds.
- * MUSTER_ERR_INVALID  a new run, but DIR holds another
+ * MUSTER_ERR_INVALID  a new run, but DIR holds another or is a file
  * MUSTER_ERR_INPUT    to continue, but DIR holds none
  * MUSTER_ERR_SYSTEM   DIR cannot be made or is in use by another process
  */

@@ -127,8 +127,8 @@ static void a_folder_that_cannot_be_made_is_named(void **state)
     snprintf(dir, sizeof(dir), "%s/file", (char *)*state);
     fclose(fopen(dir, "w"));
     assert_int_equal(muster_run_folder_open(dir, false, &error, &folder),
-                     MUSTER_ERR_SYSTEM);
-    assert_non_null(strstr(error.text, "/file: Not a directory"));
+                     MUSTER_ERR_INVALID);
+    assert_non_null(strstr(error.text, "/file: a file stands where"));
 }
 
 static void lines_come_back_as_they_were(void **state)

@@ -83,7 +83,8 @@ muster_status muster_build_code_opts(const muster_config *config,
     if (workers == 0) { // only `muster code` gets here: others were checked
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "code: --workers is missing; for example "
-                                "muster code %.60s --workers 12",
+                                "muster code %.60s --workers 12; `muster code "
+                                "list` names all codes",
                                 name);
     }
     double *speeds = muster_mem_array(workers, sizeof *speeds);

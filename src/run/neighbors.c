@@ -165,6 +165,13 @@ static muster_status load(const char *path, vectors *v, muster_error *error_out)
     bool binary = length > 4 && strncmp(path + length - 4, ".bin", 4) == 0;
     muster_source *source;
     muster_status status = muster_source_open(path, error_out, &source);
+    if (status == MUSTER_ERR_INPUT && path == inside) {
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "%.300s: no vectors here; a run of skipgram, "
+                                "complex, distmult or transe writes them when "
+                                "it ends",
+                                inside);
+    }
     if (status != MUSTER_OK) {
         return status;
     }

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -39,29 +40,24 @@ typedef struct partition {
 static muster_status load(partition *self, muster_error *error_out)
 {
     const muster_config *config = self->config;
-    muster_status status = muster_dataset_load(
-        muster_config_string(config, MUSTER_OPT_DATA),
-        muster_config_string(config, MUSTER_OPT_LABEL), error_out, &self->data);
-    if (status == MUSTER_OK) {
-        status = muster_dataset_take_target(
-            self->data, muster_config_string(config, MUSTER_OPT_TARGET),
-            error_out);
+    const char *data = muster_config_string(config, MUSTER_OPT_DATA);
+    const char *label = muster_config_string(config, MUSTER_OPT_LABEL);
+    const char *target = muster_config_string(config, MUSTER_OPT_TARGET);
+    muster_status status;
+    if (target != NULL && strcmp(target, "none") == 0) {
+        status =
+            muster_dataset_load_unlabelled(data, label, error_out, &self->data);
+    } else {
+        status = muster_dataset_load(data, label, error_out, &self->data);
+        if (status == MUSTER_OK) {
+            status = muster_dataset_take_target(self->data, target, error_out);
+        }
     }
     if (status == MUSTER_OK) {
         muster_dataset_tell_label(self->data);
         self->info = muster_dataset_describe(self->data);
     }
     return status;
-}
-
-/* --features: a row for each sample. */
-static muster_status load_features(partition *self, muster_error *error_out)
-{
-    const char *path = muster_config_string(self->config, MUSTER_OPT_FEATURES);
-    return path != NULL
-               ? muster_feature_rows_read(path, self->info.samples, error_out,
-                                          &self->placing.features)
-               : MUSTER_OK;
 }
 
 static muster_status allocate(partition *self, muster_error *error_out)
@@ -91,7 +87,7 @@ static muster_status read_options(partition *self, muster_error *error_out)
         .seed = muster_config_uint(config, MUSTER_OPT_SEED),
         .threads = muster_config_threads(config),
     };
-    muster_status status = muster_placing_check(placing, error_out);
+    muster_status status = muster_placing_read(placing, error_out);
     if (status != MUSTER_OK ||
         !muster_config_is_set(config, MUSTER_OPT_SPEEDS)) {
         return status;
@@ -109,10 +105,13 @@ static muster_status read_options(partition *self, muster_error *error_out)
 
 static muster_status measure(partition *self, muster_error *error_out)
 {
+    const muster_partition_opts plain = MUSTER_PARTITION_OPTS_INIT;
     muster_placing_meter meter = muster_placing_meter_make("measuring");
     muster_partition_opts opts =
         muster_placing_opts(&self->placing, self->data);
     opts.method = MUSTER_PARTITION_SUBMODULAR; // not read, but checked
+    opts.project = 0; // measures are of the features as they are
+    opts.sample = plain.sample;
     opts.on_progress = muster_placing_tell;
     opts.progress_context = &meter;
     muster_status status = muster_partition_measure(
@@ -212,14 +211,15 @@ static char *describe(const partition *self)
     const muster_partition_measures *measures = &self->measures;
     const muster_partition_report *report = &self->report;
     json_t *object = json_pack(
-        "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, "
-        "s:s, s:s?}",
+        "{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, "
+        "s:o, s:s, s:s?}",
         "method", self->placing.method, "workers",
         (json_int_t)self->placing.owners, "samples",
         (json_int_t)self->info.samples, "classes", (json_int_t)report->classes,
-        "coverage_min", muster_json_real(measures->coverage_min),
-        "coverage_mean", muster_json_real(measures->coverage_mean),
-        "drift_worst", muster_json_real(measures->drift_worst), "drift_worker",
+        "features", (json_int_t)report->features, "coverage_min",
+        muster_json_real(measures->coverage_min), "coverage_mean",
+        muster_json_real(measures->coverage_mean), "drift_worst",
+        muster_json_real(measures->drift_worst), "drift_worker",
         (json_int_t)measures->drift_worker, "drift_class",
         (json_int_t)measures->drift_class, "balance_worst",
         muster_json_real(measures->balance_worst), "gradient_dissimilarity",
@@ -244,7 +244,8 @@ static muster_status make(partition *self, muster_error *error_out)
         status = load(self, error_out);
     }
     if (status == MUSTER_OK) {
-        status = load_features(self, error_out);
+        status = muster_placing_read_features(&self->placing, self->config,
+                                              self->info.samples, error_out);
     }
     if (status == MUSTER_OK) {
         status = allocate(self, error_out);

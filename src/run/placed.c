@@ -68,7 +68,7 @@ muster_status muster_placed_make(const muster_config *config,
     if (placing.method == NULL) {
         return MUSTER_OK;
     }
-    muster_status status = muster_placing_check(&placing, error_out);
+    muster_status status = muster_placing_read(&placing, error_out);
     if (status != MUSTER_OK) {
         return status;
     }
@@ -93,8 +93,13 @@ muster_status muster_placed_make(const muster_config *config,
         status = muster_build_speeds(config, placing.owners, error_out, speeds);
     }
     if (status == MUSTER_OK) {
+        status =
+            muster_placing_read_features(&placing, config, samples, error_out);
+    }
+    if (status == MUSTER_OK) {
         status = place(&placing, executor, owner_of, error_out);
     }
+    muster_mem_free(placing.features.dense);
     muster_mem_free(speeds);
     muster_mem_free(owner_of);
     return status;

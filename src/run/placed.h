@@ -20,7 +20,7 @@
 #include "muster/status.h"
 
 /* Do as --placement says; nothing where it is not given. Fails as
- * muster_placing_check() and muster_placing_make(). */
+ * muster_placing_read() and muster_placing_make(). */
 MUSTER_CHECKED muster_status muster_placed_make(const muster_config *config,
                                                 const muster_code *code,
                                                 muster_executor *executor,

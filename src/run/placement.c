@@ -4,41 +4,106 @@
 #include "run/placement.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/spec.h"
 #include "base/suggest.h"
 #include "data/owners.h"
 #include "run/progress.h"
 
 #define TELL_NS (200 * MUSTER_NS_PER_MS)
 
-muster_status muster_placing_check(const muster_placing *placing,
-                                   muster_error *error_out)
+#define FIELD(label, kind, member, from, to, choices)                     \
+    {                                                                     \
+        (label), (kind), offsetof(muster_partition_opts, member), (from), \
+            (to), (choices), false                                        \
+    }
+#define QUANTILES                                      \
+    FIELD("quantiles", MUSTER_SPEC_UINT, quantiles, 1, \
+          MUSTER_PARTITION_CLASSES_MAX, NULL)
+
+static const muster_spec_field random_fields[] = {{.name = NULL}};
+static const muster_spec_field class_fields[] = {QUANTILES, {.name = NULL}};
+/* The words are in the order of the enums. */
+static const muster_spec_field submodular_fields[] = {
+    QUANTILES,
+    FIELD("project", MUSTER_SPEC_UINT, project, 1, 65536, NULL),
+    FIELD("kernel", MUSTER_SPEC_WORD, kernel, 0, 0, "auto|dense|sparse"),
+    FIELD("neighbours", MUSTER_SPEC_UINT, neighbours, 1, 65536, NULL),
+    FIELD("sample", MUSTER_SPEC_UINT, sample, 1, UINT32_MAX, NULL),
+    FIELD("turn", MUSTER_SPEC_WORD, turn, 0, 0, "min-block|round-robin"),
+    FIELD("drift", MUSTER_SPEC_DOUBLE, drift, 0, 1e6, NULL),
+    FIELD("swaps", MUSTER_SPEC_UINT, swaps, 0, 65536, NULL),
+    {.name = NULL},
+};
+
+static const muster_spec_field *fields_of(uint32_t method)
 {
-    const char *method = placing->method;
-    if (muster_owners_is_file(method) ||
-        muster_partition_method_number(method) != MUSTER_PARTITION_NONE) {
+    switch (method) {
+    case MUSTER_PARTITION_SUBMODULAR:
+        return submodular_fields;
+    case MUSTER_PARTITION_EQUAL_RANDOM:
+    case MUSTER_PARTITION_PROPORTIONAL_RANDOM:
+        return random_fields;
+    default:
+        return class_fields;
+    }
+}
+
+muster_status muster_placing_read(muster_placing *placing,
+                                  muster_error *error_out)
+{
+    char place[64];
+    const char *params;
+    placing->how = (muster_partition_opts)MUSTER_PARTITION_OPTS_INIT;
+    if (muster_owners_is_file(placing->method)) {
         return MUSTER_OK;
     }
-    char before[32];
-    (void)snprintf(before, sizeof(before), "%s ", placing->option);
-    muster_suggestion meant = muster_suggestion_make(method, strlen(method));
-    for (uint32_t i = 1; muster_partition_method_name(i) != NULL; i++) {
-        muster_suggestion_add(&meant, muster_partition_method_name(i));
+    size_t length = muster_spec_name(placing->method, &params);
+    muster_suggestion meant = muster_suggestion_make(placing->method, length);
+    const char *name;
+    for (uint32_t i = 1; (name = muster_partition_method_name(i)); i++) {
+        muster_suggestion_add(&meant, name);
+        if (muster_spec_is(placing->method, name)) {
+            placing->how.method = i;
+            (void)snprintf(place, sizeof(place), "%s %s", placing->option,
+                           name);
+            return muster_spec_read(place, params, fields_of(i), &placing->how,
+                                    NULL, error_out);
+        }
     }
-    return muster_suggestion_fail(&meant, before, error_out);
+    (void)snprintf(place, sizeof(place), "%s ", placing->option);
+    return muster_suggestion_fail(&meant, place, error_out);
+}
+
+muster_status muster_placing_read_features(muster_placing *placing,
+                                           const muster_config *config,
+                                           uint64_t samples,
+                                           muster_error *error_out)
+{
+    const char *path = muster_config_string(config, MUSTER_OPT_FEATURES);
+    return path != NULL ? muster_feature_rows_read(path, samples, error_out,
+                                                   &placing->features)
+                        : MUSTER_OK;
+}
+
+static uint32_t label_kind(const muster_dataset_info *info,
+                           const muster_rows *rows)
+{
+    return rows->labels == NULL ? MUSTER_PARTITION_UNLABELLED
+           : info->classes > 0  ? MUSTER_PARTITION_CLASSES
+                                : MUSTER_PARTITION_TARGETS;
 }
 
 muster_partition_opts muster_placing_opts(const muster_placing *placing,
                                           const muster_dataset *data)
 {
     muster_dataset_info info = muster_dataset_describe(data);
-    muster_partition_opts opts = MUSTER_PARTITION_OPTS_INIT;
-    opts.method = muster_partition_method_number(placing->method);
+    muster_partition_opts opts = placing->how;
     opts.workers = placing->owners;
     opts.speeds = placing->speeds;
     opts.rows = muster_dataset_rows(data, 0, (uint32_t)info.samples);
@@ -49,8 +114,7 @@ muster_partition_opts muster_placing_opts(const muster_placing *placing,
                                   .stride = placing->features.features,
                                   .labels = opts.rows.labels};
     }
-    opts.label_kind =
-        info.classes > 0 ? MUSTER_PARTITION_CLASSES : MUSTER_PARTITION_TARGETS;
+    opts.label_kind = label_kind(&info, &opts.rows);
     opts.seed = placing->seed;
     opts.threads = placing->threads;
     return opts;

@@ -7,14 +7,16 @@
 
 #include <stdint.h>
 
+#include "config/config.h"
 #include "data/dataset.h"
 #include "data/feature_rows.h"
 #include "muster/partition.h"
 #include "muster/status.h"
 
 typedef struct muster_placing {
-    const char *option; // that names the method, for errors: "--method"
-    const char *method; // a method's name or a file
+    const char *option;        // that names the method: "--method"
+    const char *method;        // a spec such as submodular:project=64, or a
+    muster_partition_opts how; // file; what the spec says
     uint32_t owners;
     const double *speeds; // of each owner; NULL: equal
     uint64_t seed;
@@ -23,10 +25,17 @@ typedef struct muster_placing {
     muster_feature_rows features;
 } muster_placing;
 
-/* Is there such a method, or is it a file? MUSTER_ERR_INVALID with the one that
- * was meant. */
-MUSTER_CHECKED muster_status muster_placing_check(const muster_placing *placing,
-                                                  muster_error *error_out);
+/* Read the method into `how`, unless it is a file. MUSTER_ERR_INVALID, with
+ * what was meant: there is no such method, or its parameters are wrong. */
+MUSTER_CHECKED muster_status muster_placing_read(muster_placing *placing,
+                                                 muster_error *error_out);
+
+/* --features, where it is given: a row for each of the samples. Before that
+ * `features` is of zeros; for muster_mem_free(). Fails as
+ * muster_feature_rows_read(). */
+MUSTER_CHECKED muster_status muster_placing_read_features(
+    muster_placing *placing, const muster_config *config, uint64_t samples,
+    muster_error *error_out);
 
 /* The options of the library's call for this data; its progress goes to the
  * line for people. */

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/file.h"
 #include "muster/run.h"
 #include "run/simulate_outcome.h"
 #include "run/simulate_sweep.h"
@@ -178,6 +179,24 @@ static muster_status simulate_codes(const work *at, const muster_vec *names)
     return names->count > 1 ? MUSTER_OK : worst;
 }
 
+/* Virtual time has no processors that workers share: say so once. */
+static muster_status check_cluster(const work *at)
+{
+    const char *path = muster_config_string(at->config, MUSTER_OPT_CLUSTER);
+    muster_cluster *cluster = NULL;
+    muster_status status = path != NULL
+                               ? muster_cluster_read(path, at->error, &cluster)
+                               : MUSTER_OK;
+    if (cluster != NULL && cluster->processors > 0) {
+        muster_log(MUSTER_LOG_WARN,
+                   "%s: processors: %" PRIu32 " is not simulated: every worker "
+                   "has its own; `muster plan` counts shared ones",
+                   path, cluster->processors);
+    }
+    muster_cluster_free(cluster);
+    return status;
+}
+
 static muster_status open_csv(work *at)
 {
     const char *path = muster_config_string(at->config, MUSTER_OPT_CSV);
@@ -240,6 +259,9 @@ muster_status muster_simulate(const muster_config *config,
     muster_vec names = {0};
     muster_status status = muster_sweep_init(
         muster_config_string(config, MUSTER_OPT_CODE), at.error, &names);
+    if (status == MUSTER_OK) {
+        status = check_cluster(&at);
+    }
     if (status == MUSTER_OK) {
         status = open_csv(&at);
     }

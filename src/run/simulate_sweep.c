@@ -103,13 +103,23 @@ static muster_status add_range(muster_vec *names, const char *name,
 static muster_status split(const char *text, muster_error *error,
                            muster_vec *names)
 {
-    muster_status status = MUSTER_OK;
-    while (*text != 0 && status == MUSTER_OK) {
-        size_t length = strcspn(text, "+");
-        status = add_name(names, muster_mem_string_n(text, length), error);
-        text += length + (text[length] == '+');
+    const char *at = text;
+    while (at != NULL) {
+        size_t length = strcspn(at, "+");
+        if (length == 0) {
+            return muster_error_set(error, MUSTER_ERR_INVALID,
+                                    "--code %.200s: a code is missing; write "
+                                    "them as uncoded+frc:s=1",
+                                    text);
+        }
+        muster_status status =
+            add_name(names, muster_mem_string_n(at, length), error);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        at = at[length] == '+' ? at + length + 1 : NULL;
     }
-    return status;
+    return MUSTER_OK;
 }
 
 /* Replace the first range of every name; *found_out: there was one. */

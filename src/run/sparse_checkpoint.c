@@ -19,6 +19,17 @@
 #define BATCH     512u
 #define MOMENT_NS (20 * MUSTER_NS_PER_MS)
 
+/* A table's tensor in a checkpoint: table-N. */
+typedef struct table_name {
+    char text[sizeof "table-" + 10]; // with any uint32_t
+} table_name;
+
+static const char *name_table(uint32_t number, table_name *name)
+{
+    (void)snprintf(name->text, sizeof(name->text), "table-%" PRIu32, number);
+    return name->text;
+}
+
 /* Rows of a table with row bias, while no worker is at
  * it as a rule: this does not make it shared. False: they were not read. */
 static bool read_row_biased(muster_ps_table *from, uint32_t first,
@@ -104,11 +115,10 @@ muster_status muster_ps_checkpoint(const muster_ps *ps, uint32_t tables,
                                    const char *folder, muster_error *error_out)
 {
     muster_tensor tensors[MUSTER_PS_TABLES_MAX];
-    char names[MUSTER_PS_TABLES_MAX][16];
+    table_name names[MUSTER_PS_TABLES_MAX];
     for (uint32_t t = 0; t < tables; t++) {
         const muster_ps_table *table = ps->tables[t];
-        (void)snprintf(names[t], sizeof(names[t]), "table-%u", t);
-        tensors[t] = (muster_tensor){.name = names[t],
+        tensors[t] = (muster_tensor){.name = name_table(t, &names[t]),
                                      .dtype = MUSTER_DTYPE_F32,
                                      .rank = 2,
                                      .shape = {table->keys, table->floats},
@@ -126,9 +136,9 @@ static const muster_tensor *tensor_of(const muster_checkpoint *from,
                                       const muster_ps_table *table,
                                       uint32_t number)
 {
-    char name[16];
-    (void)snprintf(name, sizeof(name), "table-%u", number);
-    const muster_tensor *tensor = muster_safetensors_find(from->file, name);
+    table_name name;
+    const muster_tensor *tensor =
+        muster_safetensors_find(from->file, name_table(number, &name));
     bool fits = tensor != NULL && tensor->dtype == MUSTER_DTYPE_F32 &&
                 tensor->rank == 2 && tensor->shape[0] == table->keys &&
                 tensor->shape[1] == table->floats;

@@ -12,7 +12,8 @@
 #include "ps/node/inside.h"
 #include "ps/node/loss.h"
 
-/* Of the limit: with a longer time between two looks the process was paused. */
+/* A part of the limit: of a longer time between two looks the process may have
+ * been paused, or had no processor, for what is beyond it. */
 #define PAUSE_SHARE 4
 
 muster_status muster_stall_init(muster_stall_watch *watch, const muster_ps *ps,
@@ -63,37 +64,44 @@ static bool is_at_work(const muster_stall_watch *watch,
     return true;
 }
 
-static void name_thread(const muster_stall_watch *watch, uint32_t number,
-                        int64_t still_ns)
+static void name_thread(const muster_stall_watch *watch, uint32_t number)
 {
     muster_stall_thread *thread = &watch->threads[number];
-    if (still_ns < watch->limit_ns || thread->told) {
+    if (thread->still_ns < watch->limit_ns || thread->told) {
         return;
     }
     thread->told = true;
     muster_log(MUSTER_LOG_WARN,
                "worker thread %" PRIu32 " of node %" PRIu32
                " stands still: it has work, and used no CPU time for %.1f s",
-               number, watch->ps->opts.node, (double)still_ns / 1e9);
+               number, watch->ps->opts.node, (double)thread->still_ns / 1e9);
+}
+
+/* The time since the last look that counts; *last becomes now. */
+static int64_t count_time(const muster_stall_watch *watch, int64_t now_ns,
+                          int64_t *last)
+{
+    int64_t passed_ns = now_ns - *last;
+    int64_t max_ns = watch->limit_ns / PAUSE_SHARE;
+    *last = now_ns;
+    return passed_ns < max_ns ? passed_ns : max_ns;
 }
 
 uint64_t muster_stall_look(muster_stall_watch *watch, int64_t now_ns)
 {
-    bool paused = now_ns - watch->looked_ns > watch->limit_ns / PAUSE_SHARE;
+    int64_t passed_ns = count_time(watch, now_ns, &watch->looked_ns);
     int64_t worst_ns = 0;
-    watch->looked_ns = now_ns;
     atomic_fetch_add(&watch->looks, 1);
     for (uint32_t i = 0; i < watch->count; i++) {
         muster_stall_thread *thread = &watch->threads[i];
         int64_t cpu_ns = 0;
-        bool still = is_at_work(watch, thread, &cpu_ns) &&
-                     cpu_ns == thread->cpu_ns && !paused;
+        bool still =
+            is_at_work(watch, thread, &cpu_ns) && cpu_ns == thread->cpu_ns;
         thread->cpu_ns = cpu_ns;
-        thread->since_ns = still ? thread->since_ns : now_ns;
+        thread->still_ns = still ? thread->still_ns + passed_ns : 0;
         thread->told = still && thread->told;
-        int64_t still_ns = now_ns - thread->since_ns;
-        name_thread(watch, i, still_ns);
-        worst_ns = still_ns > worst_ns ? still_ns : worst_ns;
+        name_thread(watch, i);
+        worst_ns = thread->still_ns > worst_ns ? thread->still_ns : worst_ns;
     }
     return (uint64_t)(worst_ns / MUSTER_NS_PER_MS);
 }
@@ -101,11 +109,9 @@ uint64_t muster_stall_look(muster_stall_watch *watch, int64_t now_ns)
 bool muster_stall_driver_stalls(muster_stall_watch *watch, int64_t now_ns)
 {
     uint64_t looks = atomic_load(&watch->looks);
-    bool paused = now_ns - watch->checked_ns > watch->limit_ns / PAUSE_SHARE;
-    watch->checked_ns = now_ns;
-    if (looks != watch->looks_seen || paused) {
-        watch->looks_seen = looks;
-        watch->seen_ns = now_ns;
-    }
-    return now_ns - watch->seen_ns >= watch->limit_ns;
+    int64_t passed_ns = count_time(watch, now_ns, &watch->checked_ns);
+    watch->unseen_ns =
+        looks == watch->looks_seen ? watch->unseen_ns + passed_ns : 0;
+    watch->looks_seen = looks;
+    return watch->unseen_ns >= watch->limit_ns;
 }

@@ -29,7 +29,7 @@ typedef struct muster_stall_thread {
     _Atomic int cpu;       // clockid_t: the clock of its CPU time
     // Only the driver.
     int64_t cpu_ns;   // at the last look
-    int64_t since_ns; // no CPU time was used since then
+    int64_t still_ns; // for so long no CPU time was used
     bool told;        // that it stands still
 } muster_stall_thread;
 
@@ -42,7 +42,7 @@ typedef struct muster_stall_watch {
     _Atomic uint64_t looks;
     // Only the thread that calls driver_stalls:
     uint64_t looks_seen;
-    int64_t seen_ns;    // when there was a new one, by that thread
+    int64_t unseen_ns;  // for so long there was no new one
     int64_t checked_ns; // its last call
 } muster_stall_watch;
 
@@ -60,13 +60,13 @@ void muster_stall_begin(muster_stall_watch *watch, uint32_t thread,
 void muster_stall_end(muster_stall_watch *watch, uint32_t thread);
 
 /* For how many ms the worst thread has stood still; at the limit it is logged.
- * After a pause between looks the whole process may have stood still: then the
- * measurement begins anew. */
+ * Between two looks the whole process may have been paused: of that time a
+ * quarter of the limit counts at most. */
 uint64_t muster_stall_look(muster_stall_watch *watch, int64_t now_ns);
 
 /* The driver itself stands still: it has not looked for as long as a node may
- * stand still. For a thread of the node that calls this all the time; after a
- * pause of its own the measurement begins anew. */
+ * stand still. For a thread of the node that calls this all the time; of the
+ * time between two calls a quarter of the limit counts at most. */
 bool muster_stall_driver_stalls(muster_stall_watch *watch, int64_t now_ns);
 
 #endif // MUSTER_RUN_SPARSE_STALL_H

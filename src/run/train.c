@@ -362,9 +362,29 @@ static muster_status check_needs(const muster_train_state *train,
                               : muster_needs_check(&needs, error_out);
 }
 
+/* Can --listen be read, and its host be found? */
+static muster_status check_address(const muster_train_state *train,
+                                   muster_error *error_out)
+{
+    const char *text = muster_config_string(train->config, MUSTER_OPT_LISTEN);
+    char address[MUSTER_NET_ADDRESS_MAX];
+    muster_socket_address parsed;
+    if (text == NULL) {
+        return MUSTER_OK;
+    }
+    muster_status status =
+        muster_user_address_expand(text, "--listen", error_out, address);
+    return status == MUSTER_OK
+               ? muster_socket_address_parse(address, error_out, &parsed)
+               : status;
+}
+
 static muster_status prepare(muster_train_state *train, muster_error *error_out)
 {
-    muster_status status = make_code(train, error_out);
+    muster_status status = check_address(train, error_out);
+    if (status == MUSTER_OK) {
+        status = make_code(train, error_out);
+    }
     if (status == MUSTER_OK) {
         status = check_delay(train, error_out);
     }

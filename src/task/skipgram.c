@@ -21,7 +21,9 @@
 
 #define CHUNK        8192u
 #define CHUNKS_AHEAD 4u
-#define AHEAD        2u
+// Negatives that are prefetched ahead: their words, then their rows.
+#define WORDS_AHEAD 10u
+#define ROWS_AHEAD  5u
 
 static const muster_spec_field fields[] = {
     {"dim", MUSTER_SPEC_UINT, offsetof(muster_skipgram_options, dim), 1, 8192,
@@ -295,9 +297,11 @@ static muster_status train_pair(pass *p, uint32_t context)
             status = next_chunk(p);
         }
         uint32_t word = p->negatives[p->negative_at++];
-        if (p->negative_at + AHEAD < CHUNK) {
-            muster_ps_prefetch(p->worker, MUSTER_SKIPGRAM_OUT,
-                               p->negatives[p->negative_at + AHEAD]);
+        if (p->negative_at + WORDS_AHEAD < CHUNK) {
+            muster_ps_prefetch_ahead(
+                p->worker, MUSTER_SKIPGRAM_OUT,
+                p->negatives[p->negative_at + ROWS_AHEAD],
+                p->negatives[p->negative_at + WORDS_AHEAD]);
         }
         // A true context is not a negative, whatever was drawn.
         if (status == MUSTER_OK && word != context) {
@@ -332,10 +336,25 @@ static muster_status train_word(pass *p, uint32_t at, uint32_t length)
                                : status;
 }
 
+/* Prefetch the rows that the next word uses first: its own, and that of the
+ * context that comes into reach. */
+static void prefetch_next(const pass *p, uint32_t at)
+{
+    const uint32_t *words = p->line.words;
+    uint32_t enters = at + 1 + p->g->options.window;
+    if (at + 1 < p->line.length) {
+        muster_ps_prefetch(p->worker, MUSTER_SKIPGRAM_IN, words[at + 1]);
+    }
+    if (enters < p->line.length) {
+        muster_ps_prefetch(p->worker, MUSTER_SKIPGRAM_OUT, words[enters]);
+    }
+}
+
 static muster_status train_sentence(pass *p)
 {
     muster_status status = MUSTER_OK;
     for (uint32_t i = 0; i < p->line.length && status == MUSTER_OK; i++) {
+        prefetch_next(p, i);
         status = train_word(p, i, p->line.length);
     }
     return status;

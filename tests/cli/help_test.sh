@@ -52,6 +52,18 @@ done
 refuses 2 "'trian' is not a verb; did you mean 'train'?" help trian
 refuses 2 "'dance' is not a verb; see \`muster --help\`" help dance
 
+# The programs of bench that are built here; -mpi is a peer that star runs.
+for program in "$(dirname "$MUSTER_BIN")"/muster-bench-*; do
+    name=${program##*/muster-bench-}
+    case $name in *-mpi | '*') continue ;; esac
+    run bench "$name" --help
+    [ "$code" -eq 0 ] && grep -q "^usage: muster bench $name" "$work/out" ||
+        fail "muster bench $name --help: exit code $code"
+    run bench "$name" --nonsense
+    [ "$code" -eq 2 ] && grep -q -- '^muster: bench: .*--nonsense$' "$work/err" ||
+        fail "muster bench $name --nonsense: exit code $code: $(cat "$work/err")"
+done
+
 # Without a verb the overview goes to stderr: something was forgotten.
 run
 [ "$code" -eq 2 ] && [ ! -s "$work/out" ] && cmp -s "$work/err" "$work/overview" ||

@@ -33,8 +33,8 @@ refuses 2 "code: which one? \`muster code list\` names them all; for example mus
 refuses 2 "neighbors: what is '--cuont'? see \`muster neighbors --help\`" neighbors a b --cuont 3
 refuses 2 "--count: needs a value: N" neighbors a b --count
 refuses 2 "neighbors: expected PATH WORD; see \`muster neighbors --help\`" neighbors a
-refuses 2 "code: --workers is missing; for example muster code frc --workers 12" code frc
-refuses 2 "code: --workers is missing; for example muster code frc --workers 12" code frc --workers 0 --matrix --json
+refuses 2 "code: --workers is missing; for example muster code frc --workers 12; \`muster code list\` names all codes" code frc
+refuses 2 "code: --workers is missing; for example muster code frc --workers 12; \`muster code list\` names all codes" code frc --workers 0 --matrix --json
 
 # YAML: errors name file and line; flags win.
 cat > "$work/bad.yaml" << 'YAML'
@@ -48,7 +48,35 @@ refuses 2 "$work/many.yaml:1: steps: 'many' is not a whole number" train --confi
 printf 'steps: [1]\n' > "$work/list.yaml"
 refuses 2 "$work/list.yaml:1: a list does not belong here" train --config "$work/list.yaml"
 refuses 3 "$work/none.yaml: No such file or directory" train --config "$work/none.yaml"
-refuses 3 "$work/none/config.json: No such file or directory" train --resume "$work/none"
+
+# Folders that are none, or hold no run.
+mkdir "$work/empty"
+: > "$work/file"
+# shellcheck disable=SC2086
+{
+refuses 3 "--resume $work/none: there is no run to continue: config.json: No such file or directory; --run DIR starts one" train --resume "$work/none"
+refuses 3 "--resume $work/file: there is no run to continue: config.json: Not a directory; --run DIR starts one" train $data --resume "$work/file"
+refuses 2 "$work/file: a file stands where the run folder would be; choose another name" train $data --steps 1 --run "$work/file"
+refuses 2 "$work/file/run: a file stands where the run folder would be; choose another name" train $data --steps 1 --run "$work/file/run"
+refuses 2 "--checkpoint-every: needs --run DIR, where checkpoints are kept" train $data --checkpoint-every 5
+refuses 3 "$work/empty/model.safetensors: No such file or directory" predict "$work/empty" $data
+}
+refuses 3 "$work/none: No such file or directory" predict "$work/none" --data synthetic:
+refuses 3 "$work/empty/vectors.txt: no vectors here; a run of skipgram, complex, distmult or transe writes them when it ends" neighbors "$work/empty" word
+refuses 3 "$work/file: expected a folder with train2id.txt, train.txt, train.tsv or train.del (or .gz)" train --model complex --data "$work/file"
+printf '{"verb": "train", "stepps": 3}\n' > "$work/empty/config.json"
+refuses 3 "$work/empty/config.json: stepps: unknown option of train; did you mean steps?" train --resume "$work/empty"
+
+# Names are read before the data, which may take long.
+for wrong in '--model sofmax' '--optimizer adma' '--schedule cosin' '--listen 127.0.0.1:99999 --workers 2'; do
+    # shellcheck disable=SC2086
+    run train --data "$work/nowhere" $wrong
+    [ "$code" -eq 2 ] || fail "$wrong and no data: exit code $code: $(cat "$work/err")"
+done
+refuses 2 "--code frc:s=1+: a code is missing; write them as uncoded+frc:s=1" simulate --workers 4 --code frc:s=1+
+printf '0.5,0.7\n0.4,0.9\n' > "$work/real.csv"
+run train --data "$work/real.csv" --model softmax
+grep -q 'the data has real values; use linear' "$work/err" || fail "real values: $(cat "$work/err")"
 printf 'kill: [99@5]\nlocal: 8\ndata: synthetic:samples=100\n' > "$work/kill.yaml"
 refuses 2 "--kill 99@5: there are 4 workers, numbered 0 to 3" train --config "$work/kill.yaml" --local 4
 finish

@@ -104,6 +104,44 @@ run partition --data $data --workers 4 --features "$work/short.npy"
     fail "too few features: $(cat "$work/err")"
 run partition --data $data --workers 4 --features "$work/nan.npy"
 [ "$code" -eq 3 ] && grep -q "not finite" "$work/err" || fail "NaN: $(cat "$work/err")"
+run train --data $data --local 4 --steps 2 --placement submodular --features "$work/short.npy"
+[ "$code" -eq 3 ] && grep -q "999 rows of 2 features for 1000 samples" "$work/err" ||
+    fail "train, too few features: $(cat "$work/err")"
+run train --data $data --local 4 --steps 2 --json --placement submodular:project=2 --features "$work/features.npy"
+[ "$code" -eq 0 ] || fail "train with features: $(cat "$work/err")"
+refuses 2 "--features: needs --placement submodular, which compares samples by them" \
+    train --data $data --local 4 --steps 2 --placement equal-random --features "$work/features.npy"
+
+# A method's parameters: what the choice compares; measures are of the features.
+run partition --data $data --workers 4 --method submodular:project=2 --json
+[ "$(json "o['features'], o['coverage_min'] < $raw")" = "2 True" ] ||
+    fail "a projection: $(cat "$work/out")"
+run partition --data $data --workers 4 --method submodular:kernel=sparse,neighbours=4,turn=round-robin --json
+grep -q "sparse kernels for 3 of 3 classes" "$work/err" || fail "no sparse kernels: $(cat "$work/err")"
+refuses 2 "--method submodular: project=0: expected a whole number from 1 to 65536" \
+    partition --data $data --workers 4 --method submodular:project=0
+refuses 2 "--method submodular: parameter projct: unknown; did you mean project? There are quantiles, project, kernel, neighbours, sample, turn, drift, swaps" \
+    partition --data $data --workers 4 --method submodular:projct=2
+refuses 2 "--method equal-random: 'project': it takes no parameters" \
+    partition --data $data --workers 4 --method equal-random:project=2
+refuses 2 "--placement submodular: kernel=spars: unknown; did you mean sparse? There are auto, dense, sparse" \
+    train --data $data --local 4 --steps 2 --placement submodular:kernel=spars
+
+# Without labels all samples are one class, of every column.
+printf '%s\n' 1,5 2,6 3,7 4,8 > "$work/plain.csv"
+run partition --data "$work/plain.csv" --workers 2 --target none --json
+[ "$(json "o['classes'], o['features'], o['sizes']")" = "1 2 [2, 2]" ] ||
+    fail "without labels: $(cat "$work/out" "$work/err")"
+refuses 2 "--target no: expected class, value or none" \
+    partition --data $data --workers 2 --target no
+refuses 2 "--model: gradients need labels, and --target none reads none" \
+    partition --data $data --workers 2 --target none --model softmax
+
+# Real targets: classes are quantiles of them.
+python3 -c "for i in range(60): print(f'{i % 7},{i / 7:.3f}')" > "$work/real.csv"
+run partition --data "$work/real.csv" --workers 2 --method proportional-stratified:quantiles=5 --json
+[ "$(json "o['classes'], o['sizes']")" = "5 [30, 30]" ] || fail "quantiles: $(cat "$work/out")"
+
 run partition --data $data --workers 3 --method "$owners"
 [ "$code" -eq 3 ] && grep -q "is given to worker 3; there are 3 workers" "$work/err" ||
     fail "no such worker: $(cat "$work/err")"

@@ -29,7 +29,7 @@ grep -q '^  worker-only ' "$work/out" || fail "plan prints no comparison"
 
 printf 'version: 1\nworkers:\n  - {sped: 2}\n' > bad.yaml
 refuses 3 "bad.yaml:3: workers[0].sped: key sped: unknown; did you mean speed? There are speed, compute, link, count" plan --cluster bad.yaml
-refuses 3 "none.yaml: cannot be opened; expected a cluster file" plan --cluster none.yaml
+refuses 3 "none.yaml: cannot be opened: No such file or directory; expected a cluster file" plan --cluster none.yaml
 run plan
 [ "$code" -eq 2 ] || fail "plan without --cluster: exit code $code"
 
@@ -43,6 +43,12 @@ run code heter:s=1 --workers 3 --speeds r/cluster.yaml --json
 refuses 3 "r/cluster.yaml: has 3 workers, the run has 4" code heter:s=1 --workers 4 --speeds r/cluster.yaml
 run simulate --workers 40 --cluster c.yaml --code hier:se=1,sw=1,edges=4x10 --steps 20 --json
 [ "$code" -eq 0 ] || fail "simulate --cluster: exit code $code: $(cat "$work/err")"
+
+# What a file has and virtual time has not is said.
+printf 'version: 1\nprocessors: 2\nworkers: [{count: 4}]\n' > shared.yaml
+run simulate --cluster shared.yaml --code uncoded+frc:s=1 --steps 5
+[ "$(grep -c 'processors: 2 is not simulated' "$work/err")" -eq 1 ] ||
+    fail "shared processors: $(cat "$work/err")"
 
 # The file says how many workers there are, and under which edges.
 run simulate --cluster used.yaml --code hier:se=0,sw=0 --steps 20 --json

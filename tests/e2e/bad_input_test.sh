@@ -63,7 +63,7 @@ muster_in_background train $synthetic --workers 2 --listen 127.0.0.1:0 --patienc
 wait_until 20 says "$work/err.bg" "muster join tcp:" || fail "no coordinator: $(cat "$work/err.bg")"
 used=$(grep -o '127.0.0.1:[0-9]*' "$work/err.bg" | head -n 1)
 expect 1 train $synthetic --workers 2 --listen "$used"
-says "$work/err" "$used.*already in use" || fail "the port in use is not named: $(cat "$work/err")"
+says "$work/err" "$used.*already in use; choose another port, or 0 for a free one" || fail "the port in use is not named: $(cat "$work/err")"
 kill -TERM "$pid"
 wait_for "$pid"
 for address in 127.0.0.1:port 127.0.0.1:99999 "[::1:5" nothing; do

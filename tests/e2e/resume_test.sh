@@ -128,7 +128,7 @@ echo "mine" > "$work/mine"
 for key in trace record-delays allow-model; do
     cp "$work/cut/config.json" "$work/config.saved"
     sed -i "s|^{|{ \"$key\": \"$work/mine\",|" "$work/cut/config.json"
-    expect 2 train --resume "$work/cut" --steps 340
+    expect 3 train --resume "$work/cut" --steps 340
     says "$work/err" "config.json: $key: belongs on the command line, as --$key" ||
         fail "$key: $(cat "$work/err")"
     cp "$work/config.saved" "$work/cut/config.json"

@@ -37,11 +37,11 @@ __attribute__((cold, noinline)) static muster_status refuse(each e,
 }
 
 /* Prefetch the rows from the i-th on. */
-static inline void each_prefetch(each *e, size_t i)
+static inline void each_prefetch(each *e, size_t i, bool written)
 {
     size_t ahead = e->count - i > LOOK_AHEAD ? i + LOOK_AHEAD : e->count;
     while (e->prefetched < ahead) {
-        muster_ps_table_prefetch(e->rows, e->keys[e->prefetched++]);
+        muster_ps_table_prefetch(e->rows, e->keys[e->prefetched++], written);
     }
 }
 
@@ -55,7 +55,7 @@ static muster_status read_in_mesh(each e, uint32_t table,
     for (size_t i = 0; i < e.count && status == MUSTER_OK; i++) {
         muster_rowref ref = muster_rowref_make(table, e.keys[i]);
         const float *row;
-        each_prefetch(&e, i);
+        each_prefetch(&e, i, false);
         status = muster_row_begin_read(e.worker, ref, &row);
         if (status == MUSTER_OK) {
             reader(context, i, row, e.rows->floats);
@@ -79,7 +79,7 @@ muster_status muster_ps_read(muster_ps_worker *worker, uint32_t table,
     muster_status status = MUSTER_OK;
     for (size_t i = 0; i < count && status == MUSTER_OK; i++) {
         float *row;
-        each_prefetch(&e, i);
+        each_prefetch(&e, i, false);
         status = muster_ps_begin(worker, table, keys[i], &row);
         if (status == MUSTER_OK) {
             reader(context, i, row, e.rows->floats);
@@ -100,7 +100,7 @@ muster_status muster_ps_update(muster_ps_worker *worker, uint32_t table,
     muster_status status = MUSTER_OK;
     for (size_t i = 0; i < count && status == MUSTER_OK; i++) {
         float *row;
-        each_prefetch(&e, i);
+        each_prefetch(&e, i, true);
         status = muster_ps_begin(worker, table, keys[i], &row);
         if (status == MUSTER_OK) {
             updater(context, i, row, e.rows->floats);

@@ -54,6 +54,7 @@ typedef struct muster_mesh_driver {
     uint16_t failed_node;  // node + 1 that ended the mesh, or 0
     int64_t clocks_due_ns; // the next look at workers' clocks; INT64_MAX: none
     int64_t bias_due_ns;   // the next look for tables to return to the worker
+    int64_t mean_sleep_ns; // how long the network thread slept of late
     // How the driver sleeps:
     bool announced;        // `asleep` was set, and the inbox not yet looked at
     bool settled;          // what arrives wakes the network thread

@@ -95,7 +95,8 @@ static bool serve_alone(const muster_ps_worker *worker,
     }
     for (uint32_t i = 0; i < count; i++) {
         if (count - i > LOOK_AHEAD) {
-            muster_ps_table_prefetch_row(rows, batch->keys[i + LOOK_AHEAD]);
+            muster_ps_table_prefetch_slot(rows, batch->keys[i + LOOK_AHEAD],
+                                          batch->op != MUSTER_ROWOP_PULL);
         }
         muster_ps_table_apply(rows, batch->op,
                               muster_ps_table_row(rows, batch->keys[i]),
@@ -126,7 +127,7 @@ muster_row_access muster_row_acquire(muster_ps_worker *worker,
         return MUSTER_ACCESS_UNLATCHED;
     }
     if (rows->in_order) { // both cache misses at once, row and word
-        muster_ps_table_prefetch_row(rows, key);
+        muster_ps_table_prefetch_slot(rows, key, written);
     }
     uint64_t seen;
     if (!muster_worker_latch(worker, rows, ref, &seen)) {
@@ -147,12 +148,12 @@ static void serve_local(muster_ps_worker *worker, const muster_row_batch *batch,
     bool reports = muster_worker_reports_accesses(worker);
     bool written = batch->op != MUSTER_ROWOP_PULL;
     for (uint32_t i = 1; i < ahead; i++) {
-        muster_ps_table_prefetch(rows, keys[i]);
+        muster_ps_table_prefetch(rows, keys[i], written);
     }
     for (uint32_t i = 0; i < count; i++) {
         float *row;
         if (count - i > LOOK_AHEAD) {
-            muster_ps_table_prefetch(rows, keys[i + LOOK_AHEAD]);
+            muster_ps_table_prefetch(rows, keys[i + LOOK_AHEAD], written);
         }
         muster_row_access access = muster_row_acquire(
             worker, muster_rowref_make(batch->table, keys[i]), written, &row);
@@ -252,7 +253,7 @@ static inline bool apply_latched(muster_ps_worker *worker,
 {
     muster_word *word = &rows->words[key];
     if (rows->in_order) { // both cache misses at once, row and word
-        muster_ps_table_prefetch_row(rows, key);
+        muster_ps_table_prefetch_slot(rows, key, op != MUSTER_ROWOP_PULL);
     }
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
     if (atomic_load_explicit(&rows->row_bias, memory_order_acquire) !=
@@ -492,6 +493,17 @@ void muster_ps_prefetch(const muster_ps_worker *worker, uint32_t table,
 {
     if (worker != NULL && table < worker->table_count &&
         key < worker->tables[table]->keys) {
-        muster_ps_table_prefetch(worker->tables[table], key);
+        muster_ps_table_prefetch(worker->tables[table], key, true);
+    }
+}
+
+void muster_ps_prefetch_ahead(const muster_ps_worker *worker, uint32_t table,
+                              uint32_t key, uint32_t later)
+{
+    if (worker != NULL && table < worker->table_count &&
+        key < worker->tables[table]->keys &&
+        later < worker->tables[table]->keys) {
+        muster_ps_table_prefetch_word(worker->tables[table], later);
+        muster_ps_table_prefetch(worker->tables[table], key, true);
     }
 }

@@ -76,6 +76,9 @@ static void wrong_keys_and_tables_change_nothing(void **state)
     assert_int_equal(muster_ps_end(worker, 0, 0), MUSTER_ERR_INVALID);
     assert_null(row);
     muster_ps_prefetch(worker, 9, 9999);
+    muster_ps_prefetch_ahead(worker, 0, 0, KEYS);
+    muster_ps_prefetch_ahead(worker, 0, KEYS, 0);
+    muster_ps_prefetch_ahead(NULL, 0, 0, 0);
     assert_int_equal(muster_ps_pull(worker, 0, keys, 1, values), MUSTER_OK);
     for (int i = 0; i < WIDTH; i++) {
         assert_true(values[i] == 0);

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/prefetch.h"
 #include "muster/ps.h"
 #include "ps/store/bias.h"
 #include "ps/store/latch.h"
@@ -47,6 +48,7 @@ typedef struct muster_ps_table {
     bool damped;   // MUSTER_PS_MERGE_DAMPED
     bool in_order; // single node: the slot of a row is its key
     bool used; // by the protocol since the last muster_ps_table_return_bias()
+    int64_t revoke_ns; // how long muster_ps_table_revoke() took of late
     uint32_t number;
     muster_bias_revoked revoked; // MUSTER_REVOKED_*; 0: biased to the worker
     _Atomic uint32_t row_bias;   // muster_row_bias
@@ -134,20 +136,37 @@ static inline float *muster_ps_table_row(const muster_ps_table *table,
 /* The hardware prefetcher continues in rows that are longer than this. */
 #define MUSTER_PS_TABLE_PREFETCH_BYTES 512u
 
-static inline void muster_ps_table_prefetch_row(const muster_ps_table *table,
-                                                uint32_t slot)
+/* Rows that are only read stay in the caches of other processors. */
+static inline void muster_ps_table_prefetch_line(const char *at, bool written)
+{
+    if (written) {
+        muster_prefetch_write(at);
+    } else {
+        __builtin_prefetch(at);
+    }
+}
+
+static inline void muster_ps_table_prefetch_slot(const muster_ps_table *table,
+                                                 uint32_t slot, bool written)
 {
     enum { LINE = 64 };
     const char *row = (const char *)muster_slab_row(&table->slab, slot);
     size_t bytes = table->slab.stride_bytes;
-    __builtin_prefetch(row, 1);
+    muster_ps_table_prefetch_line(row, written);
     if (bytes > LINE) {
-        __builtin_prefetch(row + LINE, 1);
+        muster_ps_table_prefetch_line(row + LINE, written);
     }
     for (size_t at = (size_t)2 * LINE;
          at < bytes && at < MUSTER_PS_TABLE_PREFETCH_BYTES; at += LINE) {
-        __builtin_prefetch(row + at, 1);
+        muster_ps_table_prefetch_line(row + at, written);
     }
+}
+
+/* The same for a row that will be written. */
+static inline void muster_ps_table_prefetch_row(const muster_ps_table *table,
+                                                uint32_t slot)
+{
+    muster_ps_table_prefetch_slot(table, slot, true);
 }
 
 /* A row that is open unlatched; `word` is 0 in a table that is in order. */
@@ -319,22 +338,31 @@ static inline bool muster_ps_table_here(const muster_ps_table *table,
         atomic_load_explicit(&table->words[key], memory_order_relaxed));
 }
 
-/* Prefetch the word and the bytes of a row into the cache. */
+/* Prefetch the word of a row. Where a row is found by its key and needs no
+ * latch, the word is not used. */
+static inline void muster_ps_table_prefetch_word(const muster_ps_table *table,
+                                                 uint32_t key)
+{
+    if (!table->in_order || muster_ps_table_revoked(table)) {
+        muster_prefetch_write((const char *)table->words_base +
+                              sizeof(muster_word) * key);
+    }
+}
+
+/* Prefetch the word and the bytes of a row. In a mesh the bytes are found by
+ * the word, which is waited for. */
 static inline void muster_ps_table_prefetch(const muster_ps_table *table,
-                                            uint32_t key)
+                                            uint32_t key, bool written)
 {
     if (table->in_order) {
-        if (muster_ps_table_revoked(table)) {
-            __builtin_prefetch(
-                (const char *)table->words_base + sizeof(muster_word) * key, 1);
-        }
-        muster_ps_table_prefetch_row(table, key);
+        muster_ps_table_prefetch_word(table, key);
+        muster_ps_table_prefetch_slot(table, key, written);
         return;
     }
     uint64_t word =
         atomic_load_explicit(&table->words[key], memory_order_relaxed);
     if (muster_word_here(word)) {
-        muster_ps_table_prefetch_row(table, muster_word_slot(word));
+        muster_ps_table_prefetch_slot(table, muster_word_slot(word), written);
     }
 }
 
