@@ -48,16 +48,16 @@ static void many_replicas_are_synchronised_in_slices(void **state)
     enum { MANY = 12000, SLICE = 2048 };
     mesh *m = build(MANY);
     uint64_t before = syncs_of(m);
-    uint64_t most = 0;
+    uint64_t max = 0;
     uint64_t all = before;
     for (int ticks = 0; all < before + MANY; ticks++) {
         uint64_t last = all;
         assert_true(ticks < 1000);
         tick(m, 15000000);
         all = syncs_of(m);
-        most = all - last > most ? all - last : most;
+        max = all - last > max ? all - last : max;
     }
-    assert_int_equal(most, SLICE);
+    assert_int_equal(max, SLICE);
     mesh_free(m);
 }
 
