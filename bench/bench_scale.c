@@ -6,9 +6,11 @@
  * processes of its own, as users run it. Tasks and layouts take turns, and
  * medians over the repeats count: as many as there is time for. Beside them, in
  * the same turn, stands a plain loop with as many threads, without latches or a
- * server (scale_plain.c, scale_loop.c). The most nodes are run twice more by
- * some tasks, for longer: as they are, and with one that stops for a tenth of
- * every second.
+ * server (scale_plain.c, scale_loop.c). The most nodes are also run as so many
+ * runs of one thread that know nothing of each other, which is what the machine
+ * can do: its processors may share caches, memory and cores. Some tasks run
+ * them for longer: as they are, and with one that stops for a tenth of every
+ * second. Large tasks are run at the end, while there is time.
  *
  *   muster bench scale [--task NAME] [--data PATH] [--threads LIST]
  *                      [--nodes LIST] [--repeats N] [--epochs N] [--minutes N]
@@ -26,19 +28,32 @@
 #include "scale.h"
 
 enum { LIST_MAX = 16, WORKERS_MAX = 64 };
+enum { LARGE_S = 30 }; // that a run of a large task may take
 
+#define COMPLEX_64 \
+    "complex:dim=64,negatives=4,loss=logistic,reciprocal=0,n3=0,decay=1"
+#define MF_COLUMN "mf:order=column,bias=0,valid=0"
+#define MF_RANDOM "mf:order=random,bias=0,valid=0"
+#define FB15K     "fb15k237"
+
+/* Sizes are such that three repeats of all tasks take a machine of sixteen
+ * processors eight minutes. */
 static const scale_task tasks[] = {
-    {"mf", "mf:order=column,bias=0,valid=0", "zipf:", NULL, "--optimizer sgd",
-     "loss", "cells/s", 20, 10, 0},
-    {"mf_random", "mf:order=random,bias=0,valid=0", "zipf:", NULL,
-     "--optimizer sgd", "loss", "cells/s", 10, 5, 0},
-    {"complex", "complex", "fb15k237", NULL, "", "test_mrr", "triples/s", 2, 1,
-     0},
-    {"complex_64",
-     "complex:dim=64,negatives=4,loss=logistic,reciprocal=0,n3=0,decay=1",
-     "fb15k237", NULL, "", "test_mrr", "triples/s", 5, 3, 20},
     {"skipgram", "skipgram", "word2vec/text8_prefix.gz",
-     "word2vec/EN-WS-353-ALL.txt", "", "similarity", "words/s", 5, 2, 0},
+     "word2vec/EN-WS-353-ALL.txt", "", "similarity", "words/s", 3, 1, 0, 0, 0,
+     "text8_prefix", false},
+    {"complex", "complex", FB15K, NULL, "", "test_mrr", "triples/s", 2, 1, 0, 5,
+     1000, "every 5th triple of fb15k237", false},
+    {"complex_64", COMPLEX_64, FB15K, NULL, "", "test_mrr", "triples/s", 4, 2,
+     15, 1, 2000, "fb15k237", false},
+    {"mf", MF_COLUMN, "zipf:", NULL, "--optimizer sgd", "loss", "cells/s", 10,
+     5, 0, 0, 0, "2 million cells", false},
+    {"mf_random", MF_RANDOM, "zipf:", NULL, "--optimizer sgd", "loss",
+     "cells/s", 10, 5, 0, 0, 0, "2 million cells", false},
+    {"mf_20m", MF_COLUMN, "zipf:cells=20000000", NULL, "--optimizer sgd",
+     "loss", "cells/s", 3, 2, 0, 0, 0, "20 million cells", true},
+    {"mf_random_20m", MF_RANDOM, "zipf:cells=20000000", NULL, "--optimizer sgd",
+     "loss", "cells/s", 3, 2, 0, 0, 0, "20 million cells", true},
 };
 
 enum { TASKS = sizeof(tasks) / sizeof(tasks[0]) };
@@ -60,7 +75,8 @@ typedef struct scale_bench {
     int64_t start_ns;
     uint32_t found_count;
     scale_found found[TASKS];
-    char program[4096]; // muster
+    char graphs[TASKS][64]; // folders of smaller graphs; empty: none
+    char program[4096];     // muster
 } scale_bench;
 
 /* Numbers, or with `seconds_out` pairs AxB. Returns how many; 0: illegal. */
@@ -135,7 +151,10 @@ static void data_path(const char *name, char *path_out, size_t bytes)
 static void data_of(const scale_bench *b, const scale_task *task,
                     char *path_out, size_t bytes)
 {
-    if (b->data != NULL) {
+    const char *graph = b->graphs[task - tasks];
+    if (*graph != '\0') {
+        (void)snprintf(path_out, bytes, "%s", graph);
+    } else if (b->data != NULL) {
         (void)snprintf(path_out, bytes, "%s", b->data);
     } else {
         data_path(task->data, path_out, bytes);
@@ -150,7 +169,7 @@ static double seconds_left(const scale_bench *b)
 static uint32_t epochs_of(const scale_bench *b, const scale_task *task,
                           const scale_layout *l)
 {
-    if (l->kind != SCALE_USUAL) {
+    if (l->kind == SCALE_LONG || l->kind == SCALE_STOPPED) {
         return task->stop_epochs;
     }
     return b->epochs > 0 ? b->epochs
@@ -176,7 +195,8 @@ static void make_command(const scale_bench *b, const scale_task *task,
         "--epochs %" PRIu32 " --nodes %" PRIu32 " --threads %" PRIu32
         " --seed %" PRIu32 " --json 2>/dev/null",
         seconds_left(b) + 1, b->program, task->model, data, test, task->options,
-        epochs_of(b, task, l), l->nodes, l->threads, l->runs + 1);
+        epochs_of(b, task, l), l->kind == SCALE_APART ? 1 : l->nodes,
+        l->threads, l->runs + 1);
 }
 
 /* The plain loop with as many threads; it is run once a turn for all layouts of
@@ -198,28 +218,70 @@ static double plain_of(const scale_bench *b, const scale_found *found,
                : scale_plain_loop(task->model, data, workers, l->runs + 1);
 }
 
+/* Sums of runs that are alone. */
+typedef struct apart {
+    const scale_task *task;
+    uint32_t runs;
+    double rate;
+    double quality;
+} apart;
+
+static void take_apart(void *context, const char *line)
+{
+    apart *a = context;
+    a->runs++;
+    a->rate += member(line, "units_per_s");
+    a->quality += member(line, a->task->quality);
+}
+
+/* As many runs of one thread at once, which know nothing of each other. */
+static bool run_apart(const scale_task *task, scale_layout *l,
+                      const char *command)
+{
+    apart a = {.task = task};
+    bool good = scale_run_apart(command, l->nodes, take_apart, &a);
+    l->rates[l->runs] = a.rate;
+    l->quality[l->runs] = a.quality / a.runs;
+    l->waits[l->runs] = 0;
+    return good;
+}
+
+static bool run_together(const scale_task *task, scale_layout *l,
+                         const char *command)
+{
+    char line[16384];
+    uint32_t run = l->runs;
+    bool good =
+        scale_run(command, l->kind == SCALE_STOPPED, line, sizeof(line));
+    l->rates[run] = good ? member(line, "units_per_s") : NAN;
+    l->quality[run] = member(line, task->quality);
+    l->waits[run] = l->nodes > 1 ? member(line, "wait_share") : 0;
+    return good;
+}
+
+static const char *const kinds[] = {"", " long", " stopped", " apart"};
+
 static void run_layout(const scale_bench *b, const scale_found *found,
                        scale_layout *l)
 {
     const scale_task *task = found->task;
     char command[12288];
-    char line[16384];
     uint32_t run = l->runs;
+    double before = seconds_left(b);
     make_command(b, task, l, command, sizeof(command));
     bool good =
-        scale_run(command, l->kind == SCALE_STOPPED, line, sizeof(line));
+        (l->kind == SCALE_APART ? run_apart : run_together)(task, l, command);
     if (!good) {
         fprintf(stderr, "muster-bench-scale: failed: %s\n", command);
     }
-    l->rates[run] = good ? member(line, "units_per_s") : NAN;
-    l->quality[run] = member(line, task->quality);
-    l->waits[run] = l->nodes > 1 ? member(line, "wait_share") : 0;
-    l->plain[run] = l->kind == SCALE_USUAL ? plain_of(b, found, l) : NAN;
+    // Those of graphs are no bar, and take long: once.
+    bool plain = l->kind == SCALE_USUAL && (task->every == 0 || run == 0);
+    l->plain[run] = plain ? plain_of(b, found, l) : NAN;
     l->runs++;
-    fprintf(stderr, "%s %" PRIu32 "x%" PRIu32 "%s: %.4g %s, %s %.4g\n",
-            task->name, l->nodes, l->threads,
-            l->kind == SCALE_STOPPED ? " stopped" : "", l->rates[run],
-            task->unit, task->quality, l->quality[run]);
+    l->last_s = before - seconds_left(b);
+    fprintf(stderr, "%s %" PRIu32 "x%" PRIu32 "%s: %.4g %s, %s %.4g, %.1f s\n",
+            task->name, l->nodes, l->threads, kinds[l->kind], l->rates[run],
+            task->unit, task->quality, l->quality[run], l->last_s);
 }
 
 static void add_layout(scale_found *found, uint32_t nodes, uint32_t threads,
@@ -231,18 +293,24 @@ static void add_layout(scale_found *found, uint32_t nodes, uint32_t threads,
     }
 }
 
-/* The most nodes of one thread, for longer, as they are and with one that
- * stops. */
-static void add_stops(scale_found *found)
+/* The most nodes of one thread in a list of layouts; 1: none. */
+static uint32_t most_nodes(const scale_bench *b)
 {
     uint32_t nodes = 1;
-    for (uint32_t i = 0; i < found->count; i++) {
-        const scale_layout *l = &found->layouts[i];
-        if (l->threads == 1 && l->nodes > nodes) {
-            nodes = l->nodes;
+    for (uint32_t i = 0; i < b->node_count; i++) {
+        if (b->node_threads[i] == 1 && b->nodes[i] > nodes) {
+            nodes = b->nodes[i];
         }
     }
-    if (found->task->stop_epochs > 0 && nodes > 1) {
+    return nodes;
+}
+
+/* The most nodes as so many runs of their own, and for longer, as they are and
+ * with one that stops. */
+static void add_limits(scale_found *found, uint32_t nodes)
+{
+    add_layout(found, nodes, 1, SCALE_APART);
+    if (found->task->stop_epochs > 0) {
         add_layout(found, nodes, 1, SCALE_LONG);
         add_layout(found, nodes, 1, SCALE_STOPPED);
     }
@@ -251,42 +319,72 @@ static void add_stops(scale_found *found)
 static void add_task(scale_bench *b, const scale_task *task)
 {
     scale_found *found = &b->found[b->found_count++];
+    uint32_t nodes = most_nodes(b);
     found->task = task;
     found->count = 1;
     found->layouts[0] = (scale_layout){.nodes = 1, .threads = 1};
     for (uint32_t i = 0; i < b->thread_count; i++) {
-        add_layout(found, 1, b->threads[i], SCALE_USUAL);
+        if (!task->large || b->threads[i] == nodes) {
+            add_layout(found, 1, b->threads[i], SCALE_USUAL);
+        }
     }
     for (uint32_t i = 0; i < b->node_count; i++) {
-        add_layout(found, b->nodes[i], b->node_threads[i], SCALE_USUAL);
+        if (!task->large || (b->nodes[i] == nodes && b->node_threads[i] == 1)) {
+            add_layout(found, b->nodes[i], b->node_threads[i], SCALE_USUAL);
+        }
     }
-    add_stops(found);
+    if (!task->large) {
+        add_limits(found, nodes);
+    }
 }
 
-/* All layouts once; false: the time is over. */
-static bool run_all(scale_bench *b)
+/* All layouts of the large tasks, or of the others, once. Those that there is
+ * no time for are left out. */
+static void run_all(scale_bench *b, bool large)
 {
     for (uint32_t i = 0; i < b->found_count; i++) {
-        for (uint32_t k = 0; k < b->found[i].count; k++) {
-            if (seconds_left(b) < 1) {
-                return false;
+        scale_found *found = &b->found[i];
+        for (uint32_t k = 0; found->task->large == large && k < found->count;
+             k++) {
+            scale_layout *l = &found->layouts[k];
+            double needed = large ? LARGE_S : 1 + l->last_s;
+            if (seconds_left(b) > needed) {
+                run_layout(b, found, l);
             }
-            run_layout(b, &b->found[i], &b->found[i].layouts[k]);
+        }
+    }
+}
+
+static void run_repeats(scale_bench *b)
+{
+    for (uint32_t i = 0; i < b->repeats; i++) {
+        run_all(b, false);
+    }
+    run_all(b, true);
+}
+
+/* Smaller graphs for the tasks that want them. */
+static bool make_graphs(scale_bench *b)
+{
+    for (uint32_t i = 0; i < b->found_count && b->data == NULL; i++) {
+        const scale_task *task = b->found[i].task;
+        char data[2048];
+        data_path(task->data, data, sizeof(data));
+        if (task->every > 0 &&
+            !scale_graph_make(data, task->every, task->ranked,
+                              b->graphs[task - tasks], sizeof(b->graphs[0]))) {
+            return false;
         }
     }
     return true;
 }
 
-/* Repeat while there is time for one more. */
-static void run_repeats(scale_bench *b)
+static void remove_graphs(const scale_bench *b)
 {
-    double longest = 0;
-    for (uint32_t i = 0; i < b->repeats && seconds_left(b) > longest; i++) {
-        double before = seconds_left(b);
-        if (!run_all(b)) {
-            return;
+    for (size_t i = 0; i < TASKS; i++) {
+        if (*b->graphs[i] != '\0') {
+            scale_graph_remove(b->graphs[i]);
         }
-        longest = fmax(longest, before - seconds_left(b));
     }
 }
 
@@ -340,7 +438,10 @@ static void set_defaults(scale_bench *b)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     for (uint32_t i = 1; i <= 16 && i <= processors; i *= 2) {
-        b->threads[b->thread_count++] = i;
+        // Two threads say little where there are more.
+        if (i != 2 || processors < 8) {
+            b->threads[b->thread_count++] = i;
+        }
         if (i <= 8) {
             b->node_threads[b->node_count] = 1;
             b->nodes[b->node_count++] = i;
@@ -379,14 +480,19 @@ int main(int argc, char **argv)
     if (!read_options(&b, argc, argv)) {
         return bench_usage(
             argc, argv,
-            "scale [--task mf|mf_random|complex|complex_64|skipgram] "
+            "scale [--task "
+            "mf|mf_random|mf_20m|mf_random_20m|complex|complex_64|"
+            "skipgram] "
             "[--data PATH] [--threads LIST] [--nodes LIST] [--repeats N] "
             "[--epochs N] "
             "[--minutes N] [--quick] [--out FOLDER] [--json]");
     }
     openblas_set_num_threads(1); // threads are the loops' own
     find_program(b.program, sizeof(b.program));
-    run_repeats(&b);
+    if (make_graphs(&b)) {
+        run_repeats(&b);
+    }
+    remove_graphs(&b);
     for (uint32_t i = 0; i < b.found_count; i++) {
         scale_report(&b.found[i], b.json);
     }

@@ -298,8 +298,8 @@ static void hub_stop(hub *self)
 
 static void run_ours(const way *by, star_results *out, int block)
 {
-    static const muster_net_callbacks callbacks = {hub_up, hub_message,
-                                                   hub_down, NULL};
+    static const muster_net_callbacks callbacks = {
+        .on_up = hub_up, .on_message = hub_message, .on_down = hub_down};
     static hub self;
     int workers = out->workers;
     self = (hub){.workers = workers};

@@ -3,8 +3,8 @@
  *
  * bench_scale.c has options and tasks and runs the layouts with scale_run.c.
  * Loops without a server: scale_plain.c has that of mf, scale_loop.c those of
- * the other tasks on the rows of scale_rows.c. scale_report.c prints what was
- * found and writes csv and svg.
+ * the other tasks on the rows of scale_rows.c. scale_graph.c makes graphs
+ * smaller. scale_report.c prints what was found and writes csv and svg.
  */
 #ifndef MUSTER_BENCH_SCALE_H
 #define MUSTER_BENCH_SCALE_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SCALE_LAYOUTS_MAX = 32, SCALE_REPEATS_MAX = 15 };
+enum { SCALE_LAYOUTS_MAX = 32, SCALE_REPEATS_MAX = 15, SCALE_APART_MAX = 64 };
 
 typedef struct scale_task {
     const char *name;
@@ -26,12 +26,17 @@ typedef struct scale_task {
     uint32_t epochs;
     uint32_t quick_epochs; // with --quick
     uint32_t stop_epochs;  // while a node stops now and then; 0: it never does
+    uint32_t every;        // of a graph: every so-manieth triple; 0: of none
+    uint32_t ranked;       // of a graph: so many test triples
+    const char *size;      // what the figures are of
+    bool large;            // once, at the end, the most workers only
 } scale_task;
 
 typedef enum scale_kind {
     SCALE_USUAL,
     SCALE_LONG,    // stop_epochs of them
     SCALE_STOPPED, // and one node stops for a tenth of every second
+    SCALE_APART,   // as many runs of 1x1 at once: what the machine can do
 } scale_kind;
 
 /* One number of nodes and threads, and the figures of its runs. Where a run
@@ -40,6 +45,7 @@ typedef struct scale_layout {
     uint32_t nodes;
     uint32_t threads;
     scale_kind kind;
+    double last_s; // the last run took
     uint32_t runs;
     double rates[SCALE_REPEATS_MAX];
     double plain[SCALE_REPEATS_MAX];
@@ -57,6 +63,18 @@ typedef struct scale_found {
 /* Run a shell command and read its first line of output; with `stops`, one of
  * its nodes stops now and then. False: it failed. */
 bool scale_run(const char *command, bool stops, char *line_out, size_t bytes);
+/* Run a command `count` times at once and give the lines to `take`. False: one
+ * failed. */
+bool scale_run_apart(const char *command, uint32_t count,
+                     void (*take)(void *context, const char *line),
+                     void *context);
+
+/* Write a smaller graph to a new folder: every `every`-th training triple,
+ * `ranked` test triples and a tenth as many to hold out. False: it could not be
+ * read or written. */
+bool scale_graph_make(const char *data, uint32_t every, uint32_t ranked,
+                      char *folder_out, size_t bytes);
+void scale_graph_remove(const char *folder);
 
 /* Units a second of the task in a plain loop of so many threads, none of which
  * waits for another, over some epochs. */

@@ -1,11 +1,13 @@
 /*
  * scale_plain.c -- mf without a server: rows in two arrays, a thread a part,
- * the task's cells, order, kernel and prefetches. Threads write the same
- * columns without any care for each other.
+ * the task's cells, order, kernel and prefetches. By columns the threads keep
+ * out of each other's way (mf_tour.c); by chance they write the same columns
+ * without any care for each other.
  */
 #define _GNU_SOURCE
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -76,17 +78,34 @@ static void work_range(seat *s, const muster_cell *from, const muster_cell *end)
     s->error += sum;
 }
 
-/* By columns from where the task would begin, so that threads are as far from
- * each other as its workers are. */
+/* Wait until the thread ahead has left the piece of this number of the tour. */
+static void await_turn(const seat *s, uint32_t number)
+{
+    const muster_mf *m = s->of->m;
+    const muster_mf_turn *ahead = &m->turns[(s->part + 1) % m->parts];
+    while (number >= MUSTER_MF_CUTS &&
+           atomic_load(&ahead->done) + MUSTER_MF_CUTS <= number) {
+        (void)sched_yield();
+    }
+}
+
+/* By columns from where the task would begin, and as its threads do: none works
+ * on columns of which another writes the cache lines. */
 static void work_by_columns(seat *s)
 {
     const muster_mf *m = s->of->m;
-    uint64_t run = muster_mf_start(m, s->part, s->epoch);
     const muster_cell *cells = m->train.cells;
-    const muster_cell *start =
-        cells + m->runs[m->parts_at[s->part].run + run].cell;
-    work_range(s, start, cells + m->parts_at[s->part + 1].cell);
-    work_range(s, cells + m->parts_at[s->part].cell, start);
+    const muster_mf_run *runs = m->runs + m->parts_at[s->part].run;
+    uint32_t pieces = MUSTER_MF_CUTS * m->parts;
+    uint32_t first = muster_mf_first_piece(m, s->part, s->epoch);
+    for (uint32_t i = 0; i < pieces; i++) {
+        uint32_t piece = (first + i) % pieces;
+        uint64_t from = muster_mf_run_at(m, s->part, m->cuts[piece]);
+        uint64_t end = muster_mf_run_at(m, s->part, m->cuts[piece + 1]);
+        await_turn(s, i);
+        work_range(s, cells + runs[from].cell, cells + runs[end].cell);
+        atomic_store(&m->turns[s->part].done, i + 1);
+    }
 }
 
 /* In the task's random order. */
@@ -120,6 +139,9 @@ static double run_epoch(const plain *p, uint32_t threads, uint32_t epoch)
 {
     pthread_t ids[THREADS_MAX];
     seat seats[THREADS_MAX];
+    for (uint32_t i = 0; i < threads; i++) {
+        atomic_store(&p->m->turns[i].done, 0);
+    }
     int64_t start = muster_clock_ns();
     for (uint32_t i = 0; i < threads; i++) {
         seats[i] = (seat){.of = p, .part = i, .epoch = epoch};

@@ -19,11 +19,22 @@ static double median(const double *values, uint32_t count)
     return bench_median(there, found);
 }
 
-/* Medians of a layout. */
+static double mean(const double *values, uint32_t count)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        sum += values[i];
+    }
+    return sum / count;
+}
+
+/* Medians of a layout; of the quality, which differs from seed to seed, the
+ * mean. */
 typedef struct figures {
     double rate;
     double plain;
-    double one; // rate of 1x1
+    double one;   // rate of 1x1
+    double apart; // rate of as many runs of 1x1; NAN: there are none
     double efficiency;
     double quality;
     double waits;
@@ -37,14 +48,21 @@ static figures figures_of(const scale_found *found, const scale_layout *l)
     figures f = {.rate = median(l->rates, l->runs),
                  .plain = median(l->plain, l->runs),
                  .one = median(first->rates, first->runs),
-                 .quality = median(l->quality, l->runs),
+                 .quality = mean(l->quality, l->runs),
                  .waits = median(l->waits, l->runs)};
+    f.apart = NAN;
+    for (uint32_t i = 0; i < found->count && l->threads == 1; i++) {
+        const scale_layout *k = &found->layouts[i];
+        if (k->kind == SCALE_APART && k->nodes == l->nodes) {
+            f.apart = median(k->rates, k->runs);
+        }
+    }
     uint32_t more = l->kind == SCALE_STOPPED ? 1 : l->nodes * l->threads;
     f.efficiency = f.rate / f.one / more;
     return f;
 }
 
-static const char *const kinds[] = {"", "_long", "_stopped"};
+static const char *const kinds[] = {"", "_long", "_stopped", "_apart"};
 
 static void report_layout(const scale_found *found, const scale_layout *l,
                           bool json)
@@ -63,13 +81,19 @@ static void report_layout(const scale_found *found, const scale_layout *l,
             &(bench_row){part, f.rate, task->unit, "plain loop", f.plain},
             json);
     }
+    if (isfinite(f.apart) && l->kind == SCALE_USUAL) {
+        (void)snprintf(part, sizeof(part), "%s_limit", name);
+        bench_print(&(bench_row){part, f.rate, task->unit, "apart", f.apart},
+                    json);
+    }
     const struct {
         const char *suffix;
         double value;
         const char *unit;
     } more[] = {{"efficiency", f.efficiency, "share"},
                 {"quality", f.quality, task->quality},
-                {"waits", f.waits, "share"}};
+                {"waits", f.waits, "share"},
+                {"runs", l->runs, "runs"}};
     for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
         (void)snprintf(part, sizeof(part), "%s_%s", name, more[i].suffix);
         bench_print(&(bench_row){part, more[i].value, more[i].unit, NULL, NAN},
@@ -79,6 +103,9 @@ static void report_layout(const scale_found *found, const scale_layout *l,
 
 void scale_report(const scale_found *found, bool json)
 {
+    if (!json) {
+        printf("%s: %s\n", found->task->name, found->task->size);
+    }
     for (uint32_t i = 0; i < found->count; i++) {
         if (found->layouts[i].runs > 0) {
             report_layout(found, &found->layouts[i], json);
@@ -86,22 +113,43 @@ void scale_report(const scale_found *found, bool json)
     }
 }
 
+/* A column of the csv; empty where there is no figure. */
+static void write_number(double value, FILE *file)
+{
+    fputc(',', file);
+    if (isfinite(value)) {
+        fprintf(file, "%.6g", value);
+    }
+}
+
+static void write_layout(const scale_found *found, const scale_layout *l,
+                         FILE *file)
+{
+    figures f = figures_of(found, l);
+    fprintf(file, "%s,%" PRIu32 ",%" PRIu32 ",%s,%" PRIu32, found->task->name,
+            l->nodes, l->threads,
+            l->kind == SCALE_USUAL ? "usual" : kinds[l->kind] + 1, l->runs);
+    write_number(f.rate, file);
+    write_number(f.plain, file);
+    write_number(f.rate / f.plain, file);
+    write_number(f.rate / f.one, file);
+    write_number(f.efficiency, file);
+    write_number(f.quality, file);
+    write_number(f.waits, file);
+    write_number(f.rate / f.apart, file);
+    fprintf(file, ",%s\n", found->task->size);
+}
+
 static void write_csv(const scale_found *found, uint32_t count, FILE *file)
 {
     fputs("task,nodes,threads,kind,runs,rate,plain,to_plain,to_1x1,efficiency,"
-          "quality,wait_share\n",
+          "quality,wait_share,to_apart,size\n",
           file);
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < found[i].count; k++) {
-            const scale_layout *l = &found[i].layouts[k];
-            figures f = figures_of(&found[i], l);
-            fprintf(file,
-                    "%s,%" PRIu32 ",%" PRIu32 ",%s,%" PRIu32
-                    ",%.6g,%.6g,%.4f,%.4f,%.4f,%.6g,%.4f\n",
-                    found[i].task->name, l->nodes, l->threads,
-                    l->kind == SCALE_USUAL ? "usual" : kinds[l->kind] + 1,
-                    l->runs, f.rate, f.plain, f.rate / f.plain, f.rate / f.one,
-                    f.efficiency, f.quality, f.waits);
+            if (found[i].layouts[k].runs > 0) {
+                write_layout(&found[i], &found[i].layouts[k], file);
+            }
         }
     }
 }

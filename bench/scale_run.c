@@ -3,6 +3,7 @@
  * then: SIGSTOP and, after a tenth of a second, SIGCONT, once a second.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -76,21 +77,52 @@ static void *stop_now_and_then(void *argument)
 static pid_t start(const char *command, int *output_out)
 {
     int ends[2];
-    pid_t pid = pipe(ends) == 0 ? fork() : -1;
+    pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (pid < 0) {
         perror("muster-bench-scale");
         exit(1);
     }
     if (pid == 0) {
         (void)dup2(ends[1], STDOUT_FILENO);
-        (void)close(ends[0]);
-        (void)close(ends[1]);
         (void)execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
     (void)close(ends[1]);
     *output_out = ends[0];
     return pid;
+}
+
+/* The first line of what a run writes, and close it. */
+static void read_line(int output, char *line_out, size_t bytes)
+{
+    FILE *file = fdopen(output, "r");
+    if (file == NULL || fgets(line_out, (int)bytes, file) == NULL) {
+        line_out[0] = '\0';
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+}
+
+bool scale_run_apart(const char *command, uint32_t count,
+                     void (*take)(void *context, const char *line),
+                     void *context)
+{
+    pid_t pids[SCALE_APART_MAX];
+    int outputs[SCALE_APART_MAX];
+    char line[16384];
+    bool good = true;
+    for (uint32_t i = 0; i < count; i++) {
+        pids[i] = start(command, &outputs[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        int ended = -1;
+        read_line(outputs[i], line, sizeof(line));
+        take(context, line);
+        (void)waitpid(pids[i], &ended, 0);
+        good = good && ended == 0;
+    }
+    return good;
 }
 
 bool scale_run(const char *command, bool stops, char *line_out, size_t bytes)
@@ -101,13 +133,7 @@ bool scale_run(const char *command, bool stops, char *line_out, size_t bytes)
     stopper s = {.run = start(command, &output)};
     bool stopping =
         stops && pthread_create(&id, NULL, stop_now_and_then, &s) == 0;
-    FILE *file = fdopen(output, "r");
-    if (file == NULL || fgets(line_out, (int)bytes, file) == NULL) {
-        line_out[0] = '\0';
-    }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
+    read_line(output, line_out, bytes);
     atomic_store(&s.ended, true);
     if (stopping) {
         (void)pthread_join(id, NULL);

@@ -13,6 +13,7 @@ void muster_blob_init(muster_blob *blob, void *data, size_t bytes,
                       void (*release)(muster_blob *blob))
 {
     atomic_init(&blob->references, 1);
+    atomic_init(&blob->missing, 0);
     blob->bytes = bytes;
     blob->data = data;
     blob->release = release;
@@ -39,6 +40,18 @@ muster_blob *muster_blob_create(size_t bytes)
         return NULL;
     }
     return blob;
+}
+
+void muster_blob_set_missing(muster_blob *blob, size_t bytes)
+{
+    // Who reads the number reads the bytes that were written before it.
+    atomic_store_explicit(&blob->missing, bytes, memory_order_release);
+}
+
+size_t muster_blob_here(const muster_blob *blob)
+{
+    return blob->bytes -
+           atomic_load_explicit(&blob->missing, memory_order_acquire);
 }
 
 muster_blob *muster_blob_ref(muster_blob *blob)

@@ -9,7 +9,9 @@
  *   Ownership    Every holder owns one reference. The last unref calls
  *                `release`, which frees the blob itself too.
  *   Threads      ref and unref may be called from any thread. The bytes are
- *                written by the maker only, before it shares the blob.
+ *                written by the maker only, before it shares the blob. Of a
+ *                message that a net is still receiving the first ones may be
+ *                read: muster_blob_here() says how many.
  */
 #ifndef MUSTER_BASE_BLOB_H
 #define MUSTER_BASE_BLOB_H
@@ -21,6 +23,7 @@ typedef struct muster_blob muster_blob;
 
 struct muster_blob {
     _Atomic unsigned references;
+    _Atomic size_t missing;             // at its end: not received yet
     size_t bytes;                       // length, also when data is NULL
     void *data;                         // 64-byte aligned, or NULL
     void (*release)(muster_blob *blob); // frees the bytes and the blob
@@ -36,6 +39,13 @@ muster_blob *muster_blob_create_empty(size_t bytes);
 /* Prepare a blob embedded in the maker's own struct: one reference. */
 void muster_blob_init(muster_blob *blob, void *data, size_t bytes,
                       void (*release)(muster_blob *blob));
+
+/* So many bytes at the end are still to come; 0 at first. For the maker, after
+ * it has written those before. */
+void muster_blob_set_missing(muster_blob *blob, size_t bytes);
+
+/* How many bytes, from the first on, may be read. From any thread. */
+size_t muster_blob_here(const muster_blob *blob);
 
 /* Take one more reference; returns its argument. NULL stays NULL. */
 muster_blob *muster_blob_ref(muster_blob *blob);

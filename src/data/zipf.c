@@ -13,30 +13,68 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/spec.h"
+#include "base/threads.h"
 #include "data/ratings.h"
 #include "data/readers.h"
 
 enum { STREAM_ROWS = 1, STREAM_COLS = 2, STREAM_CELLS = 3 };
+enum { NORMAL_DRAWS = 2, CELL_DRAWS = 2 + NORMAL_DRAWS }; // of the generator
+enum { PARTS = 64 }; // of the work; what is made does not depend on it
 
-static double *cumulative(uint32_t count, double exponent)
+/* Cumulative weights, and for each of `buckets` equal shares of their sum the
+ * first number whose weights go beyond its begin: a bisection is over the few
+ * numbers of one share. A power of two of them makes a draw's share exact. */
+typedef struct weights {
+    double *sums;
+    uint32_t *firsts; // one more than there are buckets
+    uint32_t buckets;
+    uint32_t count;
+} weights;
+
+static bool weights_make(uint32_t count, double exponent, weights *weights_out)
 {
-    double *sums = muster_mem_array(count, sizeof(*sums));
-    double sum = 0;
-    for (uint32_t i = 0; sums != NULL && i < count; i++) {
-        sum += pow((double)i + 1, -exponent);
-        sums[i] = sum;
+    weights w = {.buckets = 1, .count = count};
+    while (w.buckets < count && w.buckets < 1u << 24) {
+        w.buckets *= 2;
     }
-    return sums;
+    w.sums = muster_mem_array(count, sizeof(*w.sums));
+    w.firsts = muster_mem_array(w.buckets + 1ull, sizeof(*w.firsts));
+    *weights_out = w;
+    if (w.sums == NULL || w.firsts == NULL) {
+        return false;
+    }
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        sum += pow((double)i + 1, -exponent);
+        w.sums[i] = sum;
+    }
+    uint32_t first = 0;
+    for (uint32_t i = 0; i <= w.buckets; i++) {
+        double from = (double)i / w.buckets * sum;
+        while (first < count - 1 && w.sums[first] <= from) {
+            first++;
+        }
+        w.firsts[i] = first;
+    }
+    return true;
 }
 
-static uint32_t draw(muster_rng *rng, const double *sums, uint32_t count)
+static void weights_free(weights *w)
 {
-    double at = muster_rng_uniform(rng) * sums[count - 1];
-    uint32_t low = 0;
-    uint32_t high = count - 1;
+    muster_mem_free(w->sums);
+    muster_mem_free(w->firsts);
+}
+
+static uint32_t draw(muster_rng *rng, const weights *w)
+{
+    double share = muster_rng_uniform(rng);
+    double at = share * w->sums[w->count - 1];
+    uint32_t bucket = (uint32_t)(share * w->buckets);
+    uint32_t low = w->firsts[bucket];
+    uint32_t high = w->firsts[bucket + 1];
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (sums[middle] <= at) {
+        if (w->sums[middle] <= at) {
             low = middle + 1;
         } else {
             high = middle;
@@ -45,50 +83,96 @@ static uint32_t draw(muster_rng *rng, const double *sums, uint32_t count)
     return low;
 }
 
-static float *factors(uint32_t count, uint32_t rank, uint64_t seed,
-                      uint64_t stream)
+/* What is being made, by several threads: every number is a function of its
+ * place, whoever draws it. */
+typedef struct making {
+    const muster_ratings_zipf *opts;
+    weights rows;
+    weights cols;
+    float *row_factors;
+    float *col_factors;
+    muster_cell *cells;
+} making;
+
+/* Part `index` of PARTS of the factors of `count` rows or columns. */
+static void make_factors(const making *m, uint32_t count, uint64_t stream,
+                         uint32_t index, float *factors_out)
 {
-    float *values = muster_mem_array((size_t)count * rank, sizeof(*values));
-    muster_rng rng = muster_rng_make(seed, stream);
-    double scale = pow(rank, -0.25);
-    for (size_t i = 0; values != NULL && i < (size_t)count * rank; i++) {
-        values[i] = (float)(muster_rng_normal(&rng) * scale);
+    uint64_t all = (uint64_t)count * m->opts->rank;
+    uint64_t end = muster_threads_part(all, PARTS, index + 1);
+    double scale = pow(m->opts->rank, -0.25);
+    muster_rng rng = muster_rng_make(m->opts->seed, stream);
+    uint64_t i = muster_threads_part(all, PARTS, index);
+    for (rng.index = NORMAL_DRAWS * i; i < end; i++) {
+        factors_out[i] = (float)(muster_rng_normal(&rng) * scale);
     }
-    return values;
+}
+
+static void make_both_factors(void *context, uint32_t index)
+{
+    const making *m = context;
+    make_factors(m, m->opts->rows, STREAM_ROWS, index, m->row_factors);
+    make_factors(m, m->opts->cols, STREAM_COLS, index, m->col_factors);
+}
+
+static void make_cells(void *context, uint32_t index)
+{
+    const making *m = context;
+    uint32_t rank = m->opts->rank;
+    uint64_t end = muster_threads_part(m->opts->cells, PARTS, index + 1);
+    uint64_t i = muster_threads_part(m->opts->cells, PARTS, index);
+    muster_rng rng = muster_rng_make(m->opts->seed, STREAM_CELLS);
+    for (rng.index = CELL_DRAWS * i; i < end; i++) {
+        uint32_t row = draw(&rng, &m->rows);
+        uint32_t col = draw(&rng, &m->cols);
+        double value =
+            muster_dot_wide(m->row_factors + (size_t)row * rank,
+                            m->col_factors + (size_t)col * rank, rank) +
+            m->opts->noise * muster_rng_normal(&rng);
+        m->cells[i] =
+            (muster_cell){.row = row, .col = col, .value = (float)value};
+    }
+}
+
+static float *factors_of(uint32_t count, uint32_t rank)
+{
+    return muster_mem_array((size_t)count * rank, sizeof(float));
+}
+
+static void make_all(making *m)
+{
+    muster_threads *pool = NULL; // out of memory: this thread does it alone
+    (void)!muster_threads_create(muster_threads_here(), &pool);
+    muster_threads_run(pool, PARTS, make_both_factors, m);
+    muster_threads_run(pool, PARTS, make_cells, m);
+    muster_threads_free(pool);
 }
 
 muster_status muster_ratings_make_zipf(const muster_ratings_zipf *opts,
                                        muster_ratings *ratings_out)
 {
-    uint32_t rank = opts->rank;
-    muster_cell *cells = muster_mem_array(opts->cells, sizeof(*cells));
-    double *row_sums = cumulative(opts->rows, opts->exponent);
-    double *col_sums = cumulative(opts->cols, opts->exponent);
-    float *w = factors(opts->rows, rank, opts->seed, STREAM_ROWS);
-    float *h = factors(opts->cols, rank, opts->seed, STREAM_COLS);
-    bool built = cells != NULL && row_sums != NULL && col_sums != NULL &&
-                 w != NULL && h != NULL;
-    muster_rng rng = muster_rng_make(opts->seed, STREAM_CELLS);
-    for (uint64_t i = 0; built && i < opts->cells; i++) {
-        uint32_t row = draw(&rng, row_sums, opts->rows);
-        uint32_t col = draw(&rng, col_sums, opts->cols);
-        double value = muster_dot_wide(w + (size_t)row * rank,
-                                       h + (size_t)col * rank, rank) +
-                       opts->noise * muster_rng_normal(&rng);
-        cells[i] = (muster_cell){.row = row, .col = col, .value = (float)value};
+    making m = {.opts = opts,
+                .row_factors = factors_of(opts->rows, opts->rank),
+                .col_factors = factors_of(opts->cols, opts->rank),
+                .cells = muster_mem_array(opts->cells, sizeof(*m.cells))};
+    bool built = weights_make(opts->rows, opts->exponent, &m.rows);
+    built = weights_make(opts->cols, opts->exponent, &m.cols) && built &&
+            m.row_factors != NULL && m.col_factors != NULL && m.cells != NULL;
+    if (built) {
+        make_all(&m);
     }
-    muster_mem_free(row_sums);
-    muster_mem_free(col_sums);
-    muster_mem_free(w);
-    muster_mem_free(h);
+    weights_free(&m.rows);
+    weights_free(&m.cols);
+    muster_mem_free(m.row_factors);
+    muster_mem_free(m.col_factors);
     if (!built) {
-        muster_mem_free(cells);
+        muster_mem_free(m.cells);
         return MUSTER_ERR_NO_MEMORY;
     }
     *ratings_out = (muster_ratings){.rows = opts->rows,
                                     .cols = opts->cols,
                                     .count = opts->cells,
-                                    .cells = cells};
+                                    .cells = m.cells};
     return MUSTER_OK;
 }
 

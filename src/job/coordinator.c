@@ -63,6 +63,8 @@ static muster_status coordinator_begin(muster_executor *executor)
     case MUSTER_JOB_UPDATE:
         return self->is_gossip ? muster_job_gossip_begin(self)
                                : muster_job_update_begin(self);
+    case MUSTER_JOB_DECODE:
+        return muster_job_early_begin(self);
     case MUSTER_JOB_EVALUATE:
         return muster_job_evaluate_begin(&self->evaluation);
     case MUSTER_JOB_VERIFY:
@@ -95,6 +97,9 @@ static muster_status coordinator_piece(muster_executor *executor)
     if (executor->job.kind == MUSTER_JOB_SNAPSHOT) {
         return muster_job_snapshot_piece(self);
     }
+    if (executor->job.kind == MUSTER_JOB_DECODE) {
+        return muster_job_early_piece(self);
+    }
     if (executor->job.kind == MUSTER_JOB_UPDATE && self->is_gossip) {
         return muster_job_gossip_piece(self);
     }
@@ -116,6 +121,7 @@ static void coordinator_free(muster_executor *executor)
     muster_job_snapshot_fini(self);
     muster_job_verify_fini(self);
     muster_planner_fini(&self->planner);
+    muster_job_early_fini(self);
     muster_vec_fini(&self->update.messages);
     muster_decoder_free(self->update.decoder);
     muster_job_evaluate_fini(&self->evaluation);
@@ -299,6 +305,7 @@ muster_executor_create_coordinator(const muster_config *config, uint32_t shards,
     self->evaluation.of = self;
     self->evaluation.frame = &self->base;
     self->update.messages = muster_vec_make(sizeof(const float *));
+    self->update.early.messages = muster_vec_make(sizeof(muster_blob *));
     self->planner = muster_planner_make();
     muster_status status = read_names(self, config, error_out);
     if (status == MUSTER_OK) {

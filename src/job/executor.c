@@ -112,10 +112,14 @@ void muster_executor_begin(muster_executor *executor, muster_job *job)
 muster_status muster_executor_piece(muster_executor *executor)
 {
     MUSTER_ASSERT(executor->is_busy);
-    if (executor->status == MUSTER_IN_PROGRESS) {
-        executor->status = executor->ops->piece(executor);
+    if (executor->status != MUSTER_IN_PROGRESS) {
+        return executor->status;
     }
-    return executor->status;
+    muster_status status = executor->ops->piece(executor);
+    if (status != MUSTER_ERR_AGAIN) {
+        executor->status = status;
+    }
+    return status;
 }
 
 void muster_executor_end(muster_executor *executor,

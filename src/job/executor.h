@@ -21,7 +21,10 @@
  *                process around it, so neither that number.
  *   Lifecycle    create; jobs one after another; free. A job in the middle may
  *                be ended early with muster_executor_end: MUSTER_ERR_CANCELLED.
- *                An UPDATE that has begun to change the model is finished then.
+ *                An UPDATE that has begun to change the model is finished
+ *                then. What a DECODE has done, ended early or not, is kept
+ *                until the next UPDATE or DECODE, which goes on from it when
+ *                its messages and weights are the same.
  *   Ownership    begin takes over the job's references. The result's output is
  *                the caller's reference.
  *   Threads      One at a time; an evaluator may work beside its coordinator's.
@@ -136,8 +139,9 @@ void muster_executor_free(muster_executor *executor);
 /* Start a job. Failures come out of end(). */
 void muster_executor_begin(muster_executor *executor, muster_job *job);
 
-/* Do a piece (about 5 ms at most). MUSTER_IN_PROGRESS: call again; anything
- * else: call end. */
+/* Do a piece (about 5 ms at most). MUSTER_IN_PROGRESS: call again;
+ * MUSTER_ERR_AGAIN, of a DECODE alone: call again when more of its messages has
+ * come, or end; anything else: call end. */
 muster_status muster_executor_piece(muster_executor *executor);
 
 /* Finish, or cancel when pieces are left; fills result_out (status included;

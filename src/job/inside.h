@@ -358,11 +358,21 @@ double muster_job_messages_squares(const muster_decoding *decoding,
 
 /* --- the coordinator ------------------------------------------------------ */
 
+/* What a DECODE has begun, for the UPDATE of the same messages: early.c. */
+typedef struct early_state {
+    muster_blob *sum;          // decoded so far; NULL: nothing
+    muster_decoding *decoding; // that the decoder has
+    muster_vec messages;       // muster_blob *, as many as it uses
+    size_t block;              // as the job said
+} early_state;
+
 typedef struct update_state {
     muster_decoder *decoder;
     muster_vec messages; // const float *: of the step
+    muster_blob *sum;    // decoded: the job's output, or what is kept of it
+    size_t block;        // floats of a block of a message
     size_t tail;         // where a message has its own bound
-    size_t at;           // next coordinate to decode or to optimise
+    size_t at;           // next to decode of each block, or to optimise
     double gradient_sq;  // squares of the decoded sum
     double theta_sq;     // of the old theta, biases left out
     double divisor;      // of the decoded sum: samples that it is of
@@ -370,6 +380,7 @@ typedef struct update_state {
     double new_theta_sq; // of the new theta, all of it
     float scale;         // from the decoded sum to the gradient that is used
     bool is_optimising;
+    early_state early;
 } update_state;
 
 typedef struct verify_state {
@@ -473,6 +484,19 @@ muster_job_coordinator_const(const muster_executor *executor);
 
 muster_status muster_job_update_begin(coordinator *self);
 muster_status muster_job_update_piece(coordinator *self);
+/* Check the job's messages; the job's output is where their sum will be. */
+MUSTER_CHECKED muster_status muster_job_decode_begin(coordinator *self);
+/* Decode the next tile; false: it was the last. And where that tile ends, in
+ * each block. */
+bool muster_job_decode_tile(coordinator *self);
+size_t muster_job_decode_end(const coordinator *self);
+/* DECODE. */
+muster_status muster_job_early_begin(coordinator *self);
+muster_status muster_job_early_piece(coordinator *self);
+/* Go on from what a DECODE did, if it was with the job's messages and weights:
+ * its sum is the job's output. In any case nothing of it is kept. */
+bool muster_job_early_take(coordinator *self);
+void muster_job_early_fini(coordinator *self);
 /* The same of gossip. */
 muster_status muster_job_gossip_begin(coordinator *self);
 muster_status muster_job_gossip_piece(coordinator *self);

@@ -1,10 +1,12 @@
 /*
  * UPDATE: messages of a step in, the next theta out.
  *
- * Two passes, each in ranges:
+ * Two passes, each in tiles:
  *  1. decode (code/decode.h), which also measures the messages for the bound
- *     on what rounding did. A message that is not finite shows in the sum; the
- *     job then ends MUSTER_INEXACT and says which.
+ *     on what rounding did. A tile is the same range of every block, so that
+ *     tiles need the messages from their begin on: DECODE (early.c) does them
+ *     as the messages arrive, and UPDATE the rest. A message that is not
+ *     finite shows in the sum; the job then ends MUSTER_INEXACT and says which.
  *  2. optimise. Mean, clipping, l2 term, optimiser, into the output blob; all
  *     of it for a strip that stays in the cache, so that the pass goes over
  *     memory once.
@@ -22,7 +24,7 @@
 #include "job/inside.h"
 #include "model/layers_kernel.h"
 
-#define DECODE_FLOATS   ((size_t)8 << 20) // read by a piece
+#define DECODE_FLOATS   ((size_t)1 << 20) // read and written by a tile
 #define DECODE_MIN      ((size_t)4096)    // coordinates of a piece
 #define OPTIMISE_FLOATS ((size_t)1 << 19) // coordinates of a piece
 #define STRIP_FLOATS    ((size_t)8192)    // coordinates that stay in a cache
@@ -72,7 +74,7 @@ static double squares(const float *x, size_t count)
  * an array of its own would be one more copy of the model. */
 static float *gradient_of(const coordinator *self)
 {
-    return self->base.result.output->data;
+    return self->update.sum->data;
 }
 
 static muster_status refuse(coordinator *self, const char *why)
@@ -104,6 +106,7 @@ static muster_status take_messages(coordinator *self)
     // The loss, which travels behind the gradient, is not measured.
     const job_messages_shape shape = {.block = length,
                                       .measured = self->model.dim};
+    self->update.block = length;
     self->update.tail = length * decoding->message_blocks;
     muster_status status = muster_decoder_use_lanes(
         self->update.decoder, muster_threads_count(self->base.pool));
@@ -114,12 +117,9 @@ static muster_status take_messages(coordinator *self)
         &self->base, &shape, &self->update.messages, self->update.decoder);
 }
 
-muster_status muster_job_update_begin(coordinator *self)
+muster_status muster_job_decode_begin(coordinator *self)
 {
-    self->update.is_optimising = false;
     self->update.gradient_sq = 0;
-    self->update.theta_sq = 0;
-    self->update.new_theta_sq = 0;
     self->update.at = 0;
     muster_job_snapshot_tidy(self);
     muster_status status = take_messages(self);
@@ -127,6 +127,17 @@ muster_status muster_job_update_begin(coordinator *self)
         status = muster_executor_make_output(
             &self->base, (self->model.dim + 1) * sizeof(float));
     }
+    self->update.sum = self->base.result.output;
+    return status;
+}
+
+muster_status muster_job_update_begin(coordinator *self)
+{
+    self->update.is_optimising = false;
+    self->update.theta_sq = 0;
+    self->update.new_theta_sq = 0;
+    muster_status status =
+        muster_job_early_take(self) ? MUSTER_OK : muster_job_decode_begin(self);
     return status == MUSTER_OK ? MUSTER_IN_PROGRESS : status;
 }
 
@@ -295,21 +306,47 @@ static void decode_range(void *context, uint32_t part, size_t begin, size_t end)
         begin < stop ? squares(gradient_of(self) + begin, stop - begin) : 0;
 }
 
-static muster_status decode_piece(coordinator *self)
+size_t muster_job_decode_end(const coordinator *self)
 {
-    update_state *update = &self->update;
-    size_t begin = update->at;
-    size_t terms = muster_decoder_terms_at(update->decoder, begin);
-    size_t some = DECODE_FLOATS / (terms + 1);
+    const update_state *update = &self->update;
+    const muster_decoding *decoding = self->base.job.decoding;
+    size_t some =
+        DECODE_FLOATS / (decoding->term_count + decoding->gradient_blocks);
     some = some > DECODE_MIN ? some : DECODE_MIN;
     some *= muster_threads_count(self->base.pool);
+    size_t left = update->block - update->at;
+    return update->at + (left < some ? left : some);
+}
+
+static void decode_tile_of(coordinator *self, size_t begin, size_t end)
+{
     size_t all = self->model.dim + 1;
-    size_t end = all - begin < some ? all : begin + some;
-    shared_sums sums = {.self = self};
-    muster_job_share(&self->base, begin, end, decode_range, &sums);
-    update->gradient_sq += sum_parts(self, end - begin, sums.gradient_sq);
+    end = end < all ? end : all;
+    if (begin < end) {
+        shared_sums sums = {.self = self};
+        muster_job_share(&self->base, begin, end, decode_range, &sums);
+        self->update.gradient_sq +=
+            sum_parts(self, end - begin, sums.gradient_sq);
+    }
+}
+
+bool muster_job_decode_tile(coordinator *self)
+{
+    update_state *update = &self->update;
+    size_t end = muster_job_decode_end(self);
+    for (uint32_t b = 0; b < self->base.job.decoding->gradient_blocks; b++) {
+        size_t start = b * update->block;
+        decode_tile_of(self, start + update->at, start + end);
+    }
     update->at = end;
-    return end < all ? MUSTER_IN_PROGRESS : finish_decoding(self);
+    return end < update->block;
+}
+
+static muster_status decode_piece(coordinator *self)
+{
+    bool more =
+        self->update.at < self->update.block && muster_job_decode_tile(self);
+    return more ? MUSTER_IN_PROGRESS : finish_decoding(self);
 }
 
 /* The new theta stands: it becomes the coordinator's. */

@@ -387,6 +387,7 @@ static muster_status worker_begin(muster_executor *executor)
         return muster_job_mix_begin(self);
     case MUSTER_JOB_SHARD:
     case MUSTER_JOB_UPDATE:
+    case MUSTER_JOB_DECODE:
     case MUSTER_JOB_EVALUATE:
     case MUSTER_JOB_SNAPSHOT:
     case MUSTER_JOB_COMBINE:

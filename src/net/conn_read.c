@@ -169,6 +169,27 @@ static void take_inline(muster_conn *conn, const muster_frame *frame,
     deliver(conn, frame, header, payload);
 }
 
+/* More of the payload that is read directly is here. */
+static void stream_add(muster_conn *conn, size_t bytes)
+{
+    muster_conn_stream *stream = &conn->in.stream;
+    stream->got += bytes;
+    muster_blob_set_missing(stream->payload,
+                            stream->payload->bytes - stream->got);
+}
+
+static void stream_tell(const muster_conn *conn)
+{
+    const muster_net *net = conn->net;
+    const muster_conn_stream *stream = &conn->in.stream;
+    if (stream->payload != NULL && net->callbacks.on_begun != NULL &&
+        stream->payload->bytes >= MUSTER_NET_BEGUN_BYTES) {
+        const muster_net_message message = {
+            stream->header, stream->frame.header_bytes, stream->payload};
+        net->callbacks.on_begun(net->context, conn->peer, &message);
+    }
+}
+
 /* Deliver the payload that was read directly, once it is whole. */
 static bool stream_finish(muster_conn *conn)
 {
@@ -209,7 +230,8 @@ static size_t stream_begin(muster_conn *conn, const muster_frame *frame,
     memcpy(payload->data, header + frame->header_bytes, take);
     conn->in.stream.frame = *frame;
     conn->in.stream.payload = payload;
-    conn->in.stream.got = take;
+    conn->in.stream.got = 0;
+    stream_add(conn, take);
     return take;
 }
 
@@ -325,6 +347,7 @@ static bool parse_frame(muster_conn *conn)
     } else if (direct) {
         conn->in.start +=
             stream_begin(conn, &frame, header, here - frame.header_bytes);
+        stream_tell(conn);
     } else if (shared) {
         take_shared(conn, &frame, header);
     } else if (frame.kind > MUSTER_FRAME_FORGET) {
@@ -511,7 +534,7 @@ static size_t read_turn(muster_conn *conn)
         if (conn->in.stream.payload != NULL) {
             size_t left = conn->in.stream.payload->bytes - conn->in.stream.got;
             direct = got < left ? got : left;
-            conn->in.stream.got += direct;
+            stream_add(conn, direct);
         }
         conn->in.end += got - direct;
         parse(conn);

@@ -62,6 +62,7 @@
 #define MUSTER_NET_ADDRESS_MAX 128u
 #define MUSTER_NET_BYTES_NS    10000000
 #define MUSTER_NET_BYTES_MIN   1024u
+#define MUSTER_NET_BEGUN_BYTES ((size_t)4 << 20)
 
 typedef struct muster_net muster_net;
 
@@ -94,6 +95,12 @@ typedef struct muster_net_callbacks {
      * MUSTER_NET_BYTES_NS per peer, and for every MUSTER_NET_BYTES_MIN bytes:
      * a peer that trickles is silent. Never for what comes whole. */
     void (*on_bytes)(void *context, muster_peer peer);
+    /* A message with a payload of MUSTER_NET_BEGUN_BYTES or more has begun to
+     * come, as a stream: muster_blob_here() of its payload says how far it is,
+     * and after every on_bytes there is more. on_message follows with the same
+     * blob, or on_down: a reference that was kept is then to a part. */
+    void (*on_begun)(void *context, muster_peer peer,
+                     const muster_net_message *message);
 } muster_net_callbacks;
 
 typedef struct muster_net_opts {

@@ -45,10 +45,13 @@ struct muster_compute {
     muster_compute_opts opts;
     pthread_t thread;
     pthread_mutex_t mutex;
-    pthread_cond_t changed; // a job came, or a cancel, or the end
+    pthread_cond_t changed; // a job came, or a cancel, or more of a message,
+                            // or the end
     slot *slots;            // opts.queue_max of them
     uint64_t taken, done, submitted;
     bool stopping;
+    uint64_t arrivals;   // how often more of a message has come
+    bool awaits_more;    // the running job sleeps until then
     uint64_t running_id; // valid while `running`
     bool running;
     // The thread's own:
@@ -182,6 +185,39 @@ static void fail_result(const muster_job *job, muster_status status,
     result_out->stage = job->stage;
 }
 
+/* Does another job wait? A DECODE gives way to it. */
+static bool is_pressed(const muster_compute *compute)
+{
+    return compute->submitted > compute->done + 1 || compute->stopping;
+}
+
+/* A piece of a job that waits for messages. What comes while it is done counts
+ * as come after it. */
+static muster_status decode_some(muster_compute *compute)
+{
+    lock(compute);
+    uint64_t seen = compute->arrivals;
+    bool pressed = is_pressed(compute);
+    unlock(compute);
+    if (pressed) {
+        return MUSTER_ERR_CANCELLED;
+    }
+    const muster_compute_engine *engine = &compute->opts.engine;
+    muster_status status = engine->piece(engine->self);
+    if (status != MUSTER_ERR_AGAIN) {
+        return status;
+    }
+    lock(compute);
+    compute->awaits_more = true;
+    while (compute->arrivals == seen && !is_pressed(compute) &&
+           !cancelled(compute)) {
+        (void)pthread_cond_wait(&compute->changed, &compute->mutex);
+    }
+    compute->awaits_more = false;
+    unlock(compute);
+    return MUSTER_IN_PROGRESS;
+}
+
 /* Carry out one job, the thread's since start_ns, from begin to end. */
 static void run_job(muster_compute *compute, muster_job *job, int64_t start_ns,
                     muster_job_result *result_out)
@@ -200,7 +236,8 @@ static void run_job(muster_compute *compute, muster_job *job, int64_t start_ns,
     engine->begin(engine->self, job);
     muster_status status = MUSTER_IN_PROGRESS;
     while (status == MUSTER_IN_PROGRESS && !cancelled(compute)) {
-        status = engine->piece(engine->self);
+        status = known.kind == MUSTER_JOB_DECODE ? decode_some(compute)
+                                                 : engine->piece(engine->self);
         made_progress(compute);
     }
     engine->end(engine->self, result_out);
@@ -417,6 +454,17 @@ void muster_compute_cancel(muster_compute *compute, uint64_t job_id)
         }
     }
     unlock(compute);
+}
+
+void muster_compute_more(muster_compute *compute)
+{
+    lock(compute);
+    compute->arrivals++;
+    bool awaited = compute->awaits_more;
+    unlock(compute);
+    if (awaited) {
+        (void)pthread_cond_signal(&compute->changed);
+    }
 }
 
 bool muster_compute_take(muster_compute *compute, muster_job_result *result_out)

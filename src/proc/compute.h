@@ -17,6 +17,10 @@
  *   Threads      All functions: the network thread. progress and busy: any.
  *   Allocation   At start only: the queue is bounded.
  *
+ * A DECODE job, which waits for messages that are still arriving, gives way to
+ * every other: it ends with MUSTER_ERR_CANCELLED when one is submitted. While
+ * nothing has come since it last looked (muster_compute_more), it sleeps.
+ *
  * A job's busy time begins when it was submitted, or when the job before it
  * ended: what the thread then waits for a core is its own time too.
  *
@@ -39,8 +43,9 @@
 
 typedef struct muster_compute muster_compute;
 
-/* What carries out a job: begin, pieces until one is not MUSTER_IN_PROGRESS or
- * the job is cancelled, end. The contract is that of job/executor.h. */
+/* What carries out a job: begin, pieces until one is neither MUSTER_IN_PROGRESS
+ * nor MUSTER_ERR_AGAIN or the job is cancelled, end. The contract is that of
+ * job/executor.h. */
 typedef struct muster_compute_engine {
     void *self;
     void (*begin)(void *self, muster_job *job);
@@ -71,6 +76,9 @@ MUSTER_CHECKED muster_status muster_compute_submit(muster_compute *compute,
 
 /* Of a job that is queued or running; unknown ids are fine. */
 void muster_compute_cancel(muster_compute *compute, uint64_t job_id);
+
+/* More of a message has come: a job that waits for it looks again. */
+void muster_compute_more(muster_compute *compute);
 
 /* The next result, if there is one. */
 bool muster_compute_take(muster_compute *compute,

@@ -29,6 +29,8 @@ typedef struct toy {
     pthread_cond_t changed;
     uint64_t begun;   // jobs
     uint64_t results; // wakes
+    uint64_t come;    // pieces that a DECODE may do so far
+    uint64_t starved; // how often one could not
     int priority;     // of the thread that began the last job
 } toy;
 
@@ -58,9 +60,23 @@ static void toy_begin(void *self, muster_job *job)
     signal_change(shared, &shared->begun);
 }
 
+static bool toy_is_starved(toy *shared)
+{
+    pthread_mutex_lock(&shared->mutex);
+    uint32_t done = shared->job.shard - shared->pieces_left;
+    bool starved =
+        shared->job.kind == MUSTER_JOB_DECODE && done >= shared->come;
+    pthread_mutex_unlock(&shared->mutex);
+    return starved;
+}
+
 static muster_status toy_piece(void *self)
 {
     toy *shared = self;
+    if (toy_is_starved(shared)) {
+        signal_change(shared, &shared->starved);
+        return MUSTER_ERR_AGAIN;
+    }
     if (shared->job.shard != FOREVER) {
         shared->pieces_left--;
     }
@@ -273,6 +289,66 @@ static void a_delay_model_sleeps_by_worker_and_step(void **state)
     muster_delay_free(late.delay);
 }
 
+static void more_comes(toy *shared, muster_compute *compute)
+{
+    signal_change(shared, &shared->come);
+    muster_compute_more(compute);
+}
+
+static void a_decoding_goes_on_when_more_has_come(void **state)
+{
+    (void)state;
+    toy shared;
+    muster_compute *compute = start(&shared, 4, not_slow);
+    submit(compute, 1, 3, MUSTER_JOB_DECODE);
+    for (uint64_t i = 1; i <= 3; i++) {
+        wait_for(&shared, &shared.starved, i);
+        assert_int_equal(shared.results, 0);
+        more_comes(&shared, compute);
+    }
+    wait_for(&shared, &shared.results, 1);
+    assert_int_equal(take(compute).status, MUSTER_OK);
+    muster_compute_more(compute); // nobody waits for it
+    stop(&shared, compute);
+}
+
+static void a_decoding_gives_way_to_any_other_job(void **state)
+{
+    (void)state;
+    toy shared;
+    muster_compute *compute = start(&shared, 4, not_slow);
+    // One that sleeps, and one that has much to do.
+    submit(compute, 1, 1, MUSTER_JOB_DECODE);
+    wait_for(&shared, &shared.starved, 1);
+    submit(compute, 2, 1, MUSTER_JOB_UPDATE);
+    wait_for(&shared, &shared.results, 2);
+    assert_int_equal(take(compute).status, MUSTER_ERR_CANCELLED);
+    assert_int_equal(take(compute).status, MUSTER_OK);
+    more_comes(&shared, compute);
+    submit(compute, 3, FOREVER, MUSTER_JOB_DECODE);
+    wait_for(&shared, &shared.begun, 3);
+    submit(compute, 4, 1, MUSTER_JOB_SHARD);
+    wait_for(&shared, &shared.results, 4);
+    assert_int_equal(take(compute).status, MUSTER_ERR_CANCELLED);
+    assert_int_equal(take(compute).status, MUSTER_OK);
+    stop(&shared, compute);
+}
+
+static void a_decoding_that_sleeps_is_cancelled(void **state)
+{
+    (void)state;
+    toy shared;
+    muster_compute *compute = start(&shared, 4, not_slow);
+    submit(compute, 1, 1, MUSTER_JOB_DECODE);
+    wait_for(&shared, &shared.starved, 1);
+    muster_compute_cancel(compute, 1);
+    wait_for(&shared, &shared.results, 1);
+    assert_int_equal(take(compute).status, MUSTER_ERR_CANCELLED);
+    submit(compute, 2, 1, MUSTER_JOB_DECODE);
+    wait_for(&shared, &shared.starved, 2);
+    stop(&shared, compute); // hangs when it is wrong
+}
+
 static void a_thread_that_yields_has_a_lower_priority_than_others(void **state)
 {
     (void)state;
@@ -333,6 +409,9 @@ int main(void)
         cmocka_unit_test(slowness_sleeps_until_cancelled),
         cmocka_unit_test(sleep_counts_as_busy_time),
         cmocka_unit_test(a_delay_model_sleeps_by_worker_and_step),
+        cmocka_unit_test(a_decoding_goes_on_when_more_has_come),
+        cmocka_unit_test(a_decoding_gives_way_to_any_other_job),
+        cmocka_unit_test(a_decoding_that_sleeps_is_cancelled),
         cmocka_unit_test(a_thread_that_yields_has_a_lower_priority_than_others),
         cmocka_unit_test(stopping_ends_running_and_waiting_jobs),
         cmocka_unit_test(start_fails_cleanly_without_memory),

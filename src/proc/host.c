@@ -78,6 +78,21 @@ static void on_up(void *context, muster_peer peer, int incoming)
     deliver(host, &event);
 }
 
+static void on_begun(void *context, muster_peer peer,
+                     const muster_net_message *received)
+{
+    muster_message message;
+    muster_error error = {.text = ""};
+    if (muster_message_read(received->header, received->header_bytes, &error,
+                            &message) < 0) {
+        return; // its end will tell
+    }
+    muster_event event = {.kind = MUSTER_EVENT_BEGUN, .peer = peer};
+    event.as.message.message = &message;
+    event.as.message.payload = received->payload;
+    deliver(context, &event);
+}
+
 static void on_message(void *context, muster_peer peer,
                        const muster_net_message *received)
 {
@@ -112,8 +127,10 @@ static void on_down(void *context, muster_peer peer, muster_status status,
 
 static void on_bytes(void *context, muster_peer peer)
 {
+    muster_host *host = context;
+    muster_compute_more(host->compute);
     muster_event event = {.kind = MUSTER_EVENT_HEARD, .peer = peer};
-    deliver(context, &event);
+    deliver(host, &event);
 }
 
 /* The loop */
@@ -283,7 +300,7 @@ muster_status muster_host_open(const muster_host_opts *opts,
                                muster_error *error_out, muster_host **host_out)
 {
     static const muster_net_callbacks callbacks = {on_up, on_message, on_down,
-                                                   on_bytes};
+                                                   on_bytes, on_begun};
     muster_host *host = muster_mem_array(1, sizeof *host);
     if (host == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,

@@ -30,10 +30,17 @@ static void send_long(script *self, const muster_event *event,
 static void hear_long(script *self, const muster_event *event,
                       muster_actions *actions)
 {
+    const muster_blob *payload = event->as.message.payload;
     if (event->kind == MUSTER_EVENT_HEARD) {
         assert_int_equal(event->peer, self->peer);
         assert_int_equal(self->messages, 1);
+    } else if (event->kind == MUSTER_EVENT_BEGUN) {
+        assert_int_equal(event->as.message.message->kind, MUSTER_MSG_MODEL);
+        assert_true(muster_blob_here(payload) < payload->bytes);
+        self->coming = payload;
     } else if (event->kind == MUSTER_EVENT_MESSAGE && self->messages == 2) {
+        assert_ptr_equal(payload, self->coming);
+        assert_int_equal(muster_blob_here(payload), payload->bytes);
         add_stop(actions, MUSTER_OK, "");
     }
 }
@@ -49,6 +56,7 @@ static void a_long_message_is_heard_of_before_it_is_whole(void **state)
     server_join(&hearer);
     assert_int_equal(hearer.script.messages, 2);
     assert_in_range(hearer.script.heard, 1, 10000);
+    assert_int_equal(hearer.script.begun, 1);
     muster_host_close(client);
 }
 
@@ -121,8 +129,9 @@ static void *run_vandal(void *argument)
 {
     vandal *self = argument;
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
-    muster_net_callbacks callbacks = {vandal_up, vandal_message, vandal_down,
-                                      NULL};
+    muster_net_callbacks callbacks = {.on_up = vandal_up,
+                                      .on_message = vandal_message,
+                                      .on_down = vandal_down};
     muster_net *net = NULL;
     muster_peer peer = 0;
     assert_int_equal(muster_net_open(&opts, &callbacks, self, NULL, &net),

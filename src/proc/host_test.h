@@ -27,12 +27,13 @@ struct script {
     void (*step)(script *self, const muster_event *event,
                  muster_actions *actions);
     bool stepping; // to see a second event inside the first
-    int ups, downs, messages, timers, computed, sent, stops, heard;
+    int ups, downs, messages, timers, computed, sent, stops, heard, begun;
     muster_role_peer peer;
     muster_status down_status, sent_status;
     muster_status job_status[4]; // by id
     char reason[160];
     uint8_t first_byte;
+    const muster_blob *coming; // of the last BEGUN
     const char *address;
     muster_host *host;
 };
@@ -80,6 +81,9 @@ static inline void script_step(void *state, const muster_event *event,
         break;
     case MUSTER_EVENT_HEARD:
         self->heard++;
+        break;
+    case MUSTER_EVENT_BEGUN:
+        self->begun++;
         break;
     }
     self->step(self, event, actions);

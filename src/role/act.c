@@ -169,6 +169,7 @@ muster_job_list *muster_job_list_create(uint32_t room)
         1, sizeof(*list) + (size_t)room * sizeof(muster_blob *));
     if (list != NULL) {
         atomic_init(&list->references, 1);
+        list->room = room;
     }
     return list;
 }

@@ -424,6 +424,8 @@ static void on_computed(muster_coordinator *c, const muster_event *event,
     } else if (result->kind == MUSTER_JOB_UPDATE ||
                result->kind == MUSTER_JOB_COMBINE) {
         muster_step_updated(c, event, actions);
+    } else if (result->kind == MUSTER_JOB_DECODE) {
+        muster_begun_decoded(c, event, actions);
     } else if (result->kind == MUSTER_JOB_VERIFY) {
         muster_verify_done(c, event, actions);
     } else if (result->kind == MUSTER_JOB_SHARD) {
@@ -565,6 +567,9 @@ void muster_coordinator_step(void *state, const muster_event *event,
     case MUSTER_EVENT_STOP:
         muster_coordinator_end(c, MUSTER_ERR_INTERRUPTED, "interrupted", event,
                                actions);
+        break;
+    case MUSTER_EVENT_BEGUN:
+        muster_begun_answer(c, event, actions);
         break;
     case MUSTER_EVENT_PEER_UP:
     case MUSTER_EVENT_PEER_DOWN:

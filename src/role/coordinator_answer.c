@@ -202,6 +202,7 @@ static void accept(muster_coordinator *c, uint32_t id, const answer *given,
     c->open.unsolved = false;
     *muster_step_message(c, id, given->stage) =
         muster_blob_ref(event->as.message.payload);
+    muster_begun_forget(c, id);
     muster_code_progress_add(c->open.progress,
                              slot * c->staging.stages + given->stage);
     muster_staging_take(c, id, given->stage);

@@ -150,7 +150,7 @@ static void start_update(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions)
 {
     muster_decoding *decoding = list_answers(c);
-    if (decoding == NULL || !muster_step_has_list(c)) {
+    if (decoding == NULL || !muster_step_has_list(c, &c->open.messages)) {
         muster_decoding_unref(decoding);
         muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY, "no memory for a step",
                                event, actions);

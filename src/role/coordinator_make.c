@@ -131,12 +131,14 @@ static void coordinator_free(void *state)
     }
     for (uint32_t id = 0; c->workers != NULL && id < c->worker_count; id++) {
         muster_vec_fini(&c->workers[id].held);
+        muster_begun_forget(c, id);
     }
     for (uint32_t i = 0; i < MUSTER_SHARD_JOBS; i++) {
         muster_vec_fini(&c->joining.jobs[i].takers);
     }
     muster_mem_free(c->workers);
     muster_job_list_unref(c->open.messages);
+    muster_job_list_unref(c->open.begun);
     muster_decoding_unref(c->open.decoding);
     muster_verify_fini(c);
     muster_replan_fini(c);

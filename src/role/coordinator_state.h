@@ -73,6 +73,7 @@ typedef struct muster_worker_record {
     uint64_t want_seen;        // bit i: that of want_stamp - i has come
     bool waits;                // in the line of joining
     uint32_t waits_next;       // the worker after it there, or MUSTER_ID_ANY
+    muster_blob *begun;        // its answer to the open step, while it arrives
     uint64_t stamp;            // of the newest SHARD or FORGET of this life
     uint64_t unusable;         // answers that could not be used
     uint32_t not_finite;       // answers that were not finite
@@ -217,8 +218,9 @@ typedef struct muster_open_step {
     muster_code_progress *progress; // the answers
     muster_code_progress *reach;    // scratch: what could still come
     muster_job_list *messages;      // of the last UPDATE job
-    uint32_t messages_room;
-    muster_decoding *decoding; // likewise
+    muster_job_list *begun;         // of the last DECODE job
+    bool decodes;                   // one was asked for in this step
+    muster_decoding *decoding;      // of the last UPDATE job
     uint32_t answers;
     uint32_t withdrawn;     // answers of this step that were dropped again
     bool verified;          // --verify correct has looked at the answers
@@ -262,6 +264,7 @@ typedef struct muster_past_steps {
 typedef struct muster_coordinator_jobs {
     uint64_t ids;     // given out so far
     uint64_t update;  // under way, or 0
+    uint64_t decode;  // likewise
     uint64_t closing; // EVALUATE or SNAPSHOT at the end, or 0
 
     uint64_t evaluate;     // EVALUATE on the way, or 0

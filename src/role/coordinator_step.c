@@ -111,6 +111,7 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
     c->past.begun_ns[c->step % MUSTER_STEPS_REMEMBERED] = now_ns;
     c->open.answers = 0;
     c->open.withdrawn = 0;
+    c->open.decodes = false;
     c->open.unsolved = false;
     c->open.verified = false;
     muster_code_progress_reset(c->open.progress);
@@ -245,6 +246,7 @@ static void drop_messages(muster_coordinator *c)
     for (uint32_t id = 0; id < c->worker_count; id++) {
         c->workers[id].answered = muster_step_has_answered(c, id);
         drop_messages_of(c, id);
+        muster_begun_forget(c, id);
     }
 }
 
@@ -254,6 +256,7 @@ void muster_step_abandon(muster_coordinator *c, muster_actions *actions)
         muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
     }
     muster_staging_stop(c, actions);
+    muster_begun_stop(c, actions);
     if (c->jobs.update != 0) {
         muster_act_cancel(actions, c->jobs.update);
         c->jobs.update = 0;
@@ -263,17 +266,37 @@ void muster_step_abandon(muster_coordinator *c, muster_actions *actions)
     c->phase = MUSTER_PHASE_GATHER;
 }
 
-/* The list of the last UPDATE serves again, unless its job still has it. */
-bool muster_step_has_list(muster_coordinator *c)
+/* The list of the last job serves again, unless that still has it. */
+bool muster_step_has_list(const muster_coordinator *c, muster_job_list **list)
 {
     uint32_t room = c->worker_count * c->staging.stages;
-    if (c->open.messages == NULL || c->open.messages_room < room ||
-        !muster_job_list_is_free(c->open.messages)) {
-        muster_job_list_unref(c->open.messages);
-        c->open.messages = muster_job_list_create(room);
-        c->open.messages_room = room;
+    if (*list == NULL || (*list)->room < room ||
+        !muster_job_list_is_free(*list)) {
+        muster_job_list_unref(*list);
+        *list = muster_job_list_create(room);
     }
-    return c->open.messages != NULL;
+    return *list != NULL;
+}
+
+void muster_step_fill_job(const muster_coordinator *c,
+                          muster_decoding *decoding, muster_job_list *list,
+                          muster_job *job)
+{
+    job->block = muster_coordinator_block_floats(c);
+    job->step = c->step;
+    job->plan = c->plan.number;
+    job->decoding = muster_decoding_ref(decoding);
+    job->list = muster_job_list_ref(list);
+    job->messages = list->blobs;
+    job->message_count = decoding->used_count;
+    for (uint32_t i = 0; i < decoding->used_count; i++) {
+        uint32_t stages = c->staging.stages;
+        uint32_t worker = c->plan.worker_of[decoding->used[i] / stages];
+        muster_blob *whole =
+            *muster_step_message(c, worker, decoding->used[i] % stages);
+        job->messages[i] =
+            muster_blob_ref(whole != NULL ? whole : c->workers[worker].begun);
+    }
 }
 
 muster_job *muster_step_ask_update(muster_coordinator *c,
@@ -284,19 +307,7 @@ muster_job *muster_step_ask_update(muster_coordinator *c,
     muster_job_kind kind =
         c->edge != NULL ? MUSTER_JOB_COMBINE : MUSTER_JOB_UPDATE;
     muster_job *job = muster_act_compute(actions, kind, c->jobs.update);
-    job->block = muster_coordinator_block_floats(c);
-    job->step = c->step;
-    job->plan = c->plan.number;
-    job->decoding = muster_decoding_ref(decoding);
-    job->list = muster_job_list_ref(c->open.messages);
-    job->messages = c->open.messages->blobs;
-    job->message_count = decoding->used_count;
-    for (uint32_t i = 0; i < decoding->used_count; i++) {
-        uint32_t stages = c->staging.stages;
-        uint32_t worker = c->plan.worker_of[decoding->used[i] / stages];
-        job->messages[i] = muster_blob_ref(
-            *muster_step_message(c, worker, decoding->used[i] % stages));
-    }
+    muster_step_fill_job(c, decoding, c->open.messages, job);
     muster_decoding_unref(c->open.decoding);
     c->open.decoding = muster_decoding_ref(decoding);
     return job;
@@ -381,7 +392,7 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
     if (status == MUSTER_INEXACT && is_unsolved(c, event, actions)) {
         return;
     }
-    if (status >= 0 && !muster_step_has_list(c)) {
+    if (status >= 0 && !muster_step_has_list(c, &c->open.messages)) {
         status = MUSTER_ERR_NO_MEMORY;
     }
     if (status < 0) {

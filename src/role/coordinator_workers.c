@@ -225,6 +225,7 @@ void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
         return; // it went because it was told to
     }
     report_change(id, c, MUSTER_WORKER_LOST, reason, event->now_ns, actions);
+    muster_begun_lost(c, id, actions);
     muster_staging_lost(c, id, event, actions);
     muster_step_try(c, event, actions);
     muster_coordinator_review(c, event, actions);

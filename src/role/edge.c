@@ -152,6 +152,8 @@ static void dispatch(muster_edge *edge, const muster_event *event,
     case MUSTER_EVENT_HEARD:
         on_connection(edge, event, actions);
         break;
+    case MUSTER_EVENT_BEGUN: // an edge combines whole messages
+        break;
     case MUSTER_EVENT_TIMER:
         on_timer(edge, event, actions);
         break;

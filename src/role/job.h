@@ -34,6 +34,11 @@ typedef enum muster_job_kind {
     MUSTER_JOB_SNAPSHOT = 13, // checkpoint of the newest state
     MUSTER_JOB_VERIFY = 14,   // messages in, a muster_job_mark each out
     MUSTER_JOB_PLAN = 15,     // a measured cluster in, a code for it out
+    MUSTER_JOB_DECODE = 16,   // an UPDATE's input, of which some messages are
+                              // still arriving: decode what is there and wait
+                              // for more. Nothing comes out and nothing
+                              // changes; the UPDATE of the same messages is
+                              // done sooner. Gives way to any other job
 } muster_job_kind;
 
 /* What UPDATE and VERIFY say of a message: a byte each. */
@@ -49,6 +54,7 @@ typedef enum muster_job_mark {
  * again when the job that had it is over. */
 typedef struct muster_job_list {
     _Atomic unsigned references;
+    uint32_t room;
     muster_blob *blobs[];
 } muster_job_list;
 
@@ -69,13 +75,15 @@ typedef struct muster_job {
                         // cluster file's text, with its NUL)
     uint32_t plan;      // ADOPT, GRADIENT
     bool test_only;     // EVALUATE: leave the training data out
-    muster_decoding *decoding; // UPDATE, COMBINE
+    muster_decoding *decoding; // UPDATE, DECODE, COMBINE
     const muster_code *code;   // VERIFY; PLAN: the one in force; lent until
                                // the job has ended
-    muster_blob **messages;    // UPDATE, COMBINE: in `list`; messages[i] is of
-                               // answer decoding->used[i]. VERIFY likewise
-    size_t block;              // UPDATE, COMBINE: floats of a message's block;
-                               // 0 in UPDATE: as the model's length says
+    muster_blob **messages;    // UPDATE, DECODE, COMBINE: in `list`;
+                               // messages[i] is of answer decoding->used[i].
+                               // VERIFY likewise
+    size_t block;              // UPDATE, DECODE, COMBINE: floats of a message's
+                               // block; 0 but in COMBINE: as the model's length
+                               // says
     uint32_t message_count;
     double fraction; // UPDATE of ssp: how much of a step it is
     bool partial;    // likewise: others of the same step follow. GRADIENT of

@@ -248,6 +248,16 @@ static void on_message(muster_member *member, const muster_event *event,
     }
 }
 
+uint32_t muster_member_sender(muster_member *member, const muster_event *event)
+{
+    const muster_message *message = event->as.message.message;
+    const muster_link *link = muster_member_find(member, event->peer);
+    bool here = link != NULL && link->state == MUSTER_LINK_MEMBER &&
+                message->run == member->run &&
+                message->incarnation == link->incarnation;
+    return here ? link->id : MUSTER_ID_ANY;
+}
+
 /* A message takes longer than a heartbeat to arrive. What the peer says of its
  * life and its progress waits behind it. Strangers get no more time for it. */
 static void on_heard(muster_member *member, const muster_event *event)
@@ -351,6 +361,7 @@ void muster_member_step(muster_member *member, const muster_event *event,
     case MUSTER_EVENT_HEARD:
         on_heard(member, event);
         break;
+    case MUSTER_EVENT_BEGUN: // on_message comes when it is whole
     case MUSTER_EVENT_COMPUTED:
     case MUSTER_EVENT_SENT:
     case MUSTER_EVENT_STOP:

@@ -228,6 +228,10 @@ void muster_member_prefetch_link(const muster_member *member,
 uint32_t muster_member_number_of(const muster_member *member,
                                  muster_role_peer peer);
 
+/* Who sends the message of a BEGUN: a member that is here, in this life; else
+ * MUSTER_ID_ANY. */
+uint32_t muster_member_sender(muster_member *member, const muster_event *event);
+
 /* The link of a member that is here, or NULL; valid until the next step. */
 muster_link *muster_member_link(muster_member *member, uint32_t id);
 

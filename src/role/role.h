@@ -49,13 +49,15 @@ typedef enum muster_event_kind {
     MUSTER_EVENT_SENT = 7,     // a send with a token was handed over, or not
     MUSTER_EVENT_STOP = 8,     // the user or the system asks us to end
     MUSTER_EVENT_HEARD = 9,    // a message is on its way, but not whole yet
+    MUSTER_EVENT_BEGUN = 10, // a long one has begun to arrive: MESSAGE follows
+                             // with the same payload, or PEER_DOWN
 } muster_event_kind;
 
 typedef struct muster_event {
     muster_event_kind kind;
     int64_t now_ns;
     uint64_t progress;     // pieces of work the host has computed so far
-    muster_role_peer peer; // PEER_UP, PEER_DOWN, MESSAGE, SENT, HEARD
+    muster_role_peer peer; // PEER_UP, PEER_DOWN, MESSAGE, SENT, HEARD, BEGUN
     union {
         struct {
             bool incoming;
@@ -68,8 +70,8 @@ typedef struct muster_event {
         } down;
         struct {
             const muster_message *message;
-            muster_blob *payload; // or NULL
-        } message;
+            muster_blob *payload; // or NULL; BEGUN: of which a part is here
+        } message;                // and BEGUN
         struct {
             uint32_t id;
         } timer;

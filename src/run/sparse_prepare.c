@@ -105,6 +105,20 @@ static muster_status connect_nodes(muster_task_run *run,
     return status;
 }
 
+/* Tables that no checkpoint has: they are not among run->tables. */
+static muster_status add_working_tables(muster_task_run *run,
+                                        muster_error *error_out)
+{
+    muster_ps_table_opts sums = MUSTER_PS_TABLE_OPTS_INIT;
+    sums.keys = 2 * run->parts * run->nodes + 1; // see sparse_stop.c
+    sums.width = MUSTER_TASK_SUM_FLOATS;
+    muster_status status =
+        muster_ps_table_add(run->ps, &sums, error_out, &run->sums_table);
+    return status == MUSTER_OK && run->ops->working_tables != NULL
+               ? run->ops->working_tables(run->task, run->ps, error_out)
+               : status;
+}
+
 static muster_status make_tables(muster_task_run *run, uint64_t seed,
                                  muster_error *error_out)
 {
@@ -141,11 +155,7 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
         status = check_disk(run, error_out);
     }
     if (status == MUSTER_OK) {
-        muster_ps_table_opts sums = MUSTER_PS_TABLE_OPTS_INIT;
-        sums.keys = 2 * run->parts * run->nodes + 1; // see sparse_stop.c
-        sums.width = MUSTER_TASK_SUM_FLOATS;
-        status =
-            muster_ps_table_add(run->ps, &sums, error_out, &run->sums_table);
+        status = add_working_tables(run, error_out);
     }
     return status == MUSTER_OK ? connect_nodes(run, error_out) : status;
 }

@@ -39,6 +39,8 @@ typedef struct stage {
     uint64_t steps[HEARD_MAX]; // of the messages heard
     uint32_t payloads[HEARD_MAX];
     uint32_t heard;
+    const muster_blob *coming[HEARD_MAX]; // of each BEGUN
+    uint32_t begun;
     uint32_t ups;
     bool earlier_seen, later_seen; // by on_echo
 } stage;
@@ -108,6 +110,9 @@ static void player_step(void *state, const muster_event *event,
     } else if (event->kind == MUSTER_EVENT_COMPUTED) {
         s->computed_ns = event->now_ns;
         s->progress = event->progress;
+    } else if (event->kind == MUSTER_EVENT_BEGUN) {
+        MUSTER_ASSERT(s->begun < HEARD_MAX);
+        s->coming[s->begun++] = event->as.message.payload;
     } else if (event->kind == MUSTER_EVENT_MESSAGE) {
         MUSTER_ASSERT(s->heard < HEARD_MAX);
         memcpy(&s->payloads[s->heard], event->as.message.payload->data,
@@ -173,7 +178,8 @@ typedef struct theatre {
     muster_sim *sim;
 } theatre;
 
-static void raise_curtain(theatre *t, const script *play, double echo)
+static void raise_curtain_with(theatre *t, const script *play, double echo,
+                               size_t begun_bytes)
 {
     *t = (theatre){.stage = {.script = *play, .job_ns = MS(100)}};
     muster_sim_opts opts = {
@@ -181,6 +187,7 @@ static void raise_curtain(theatre *t, const script *play, double echo)
         .compute = {&t->stage, begin_job, end_job, reset, sleeps, NULL},
         .link = {1000, 0, 0},
         .echo = echo,
+        .begun_bytes = begun_bytes,
         .context = &t->stage,
         .on_echo = mark};
     assert_int_equal(muster_sim_create(&opts, 2, &t->sim), MUSTER_OK);
@@ -189,6 +196,11 @@ static void raise_curtain(theatre *t, const script *play, double echo)
         muster_sim_start(t->sim, host,
                          (muster_role){&player_ops, &t->players[host]});
     }
+}
+
+static void raise_curtain(theatre *t, const script *play, double echo)
+{
+    raise_curtain_with(t, play, echo, 0);
 }
 
 static const script plain = {
@@ -345,6 +357,50 @@ static void what_was_heard_echoes_also_over_a_later_connection(void **state)
     muster_sim_free(t.sim);
 }
 
+static void note_what_has_begun(void *state, const muster_event *event,
+                                muster_actions *actions)
+{
+    stage *s = ((const player *)state)->s;
+    const muster_blob *payload = event->as.message.payload;
+    if (event->kind == MUSTER_EVENT_BEGUN) {
+        assert_int_equal(muster_blob_here(payload), 0);
+    } else if (event->kind == MUSTER_EVENT_MESSAGE) {
+        assert_int_equal(muster_blob_here(payload), payload->bytes);
+        bool begun = false;
+        for (uint32_t i = 0; i < s->begun; i++) {
+            begun = begun || s->coming[i] == payload;
+        }
+        assert_true(begun);
+    }
+    player_step(state, event, actions);
+}
+
+static void a_payload_begins_before_it_is_whole(void **state)
+{
+    (void)state;
+    static const muster_role_ops ops = {
+        .name = "player", .step = note_what_has_begun, .free = player_free};
+    script many = plain;
+    many.messages = 5;
+    theatre t;
+    raise_curtain_with(&t, &many, 0, 1);
+    muster_sim_kill(t.sim, 1);
+    muster_sim_start(t.sim, 1, (muster_role){&ops, &t.players[1]});
+    muster_sim_run(t.sim, MS(1000));
+    assert_int_equal(t.stage.heard, 5);
+    assert_int_equal(t.stage.begun, 5);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(t.stage.payloads[i], 7);
+    }
+    muster_sim_free(t.sim);
+    // Payloads have four bytes.
+    raise_curtain_with(&t, &many, 0, 5);
+    muster_sim_run(t.sim, MS(1000));
+    assert_int_equal(t.stage.heard, 5);
+    assert_int_equal(t.stage.begun, 0);
+    muster_sim_free(t.sim);
+}
+
 static void a_host_is_well_since_its_last_trouble(void **state)
 {
     (void)state;
@@ -381,6 +437,7 @@ int main(void)
         cmocka_unit_test(a_cancelled_short_job_ends_with_an_eighth_of_it),
         cmocka_unit_test(a_history_that_differs_in_anything_has_another_hash),
         cmocka_unit_test(what_was_heard_echoes_also_over_a_later_connection),
+        cmocka_unit_test(a_payload_begins_before_it_is_whole),
         cmocka_unit_test(a_host_is_well_since_its_last_trouble),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -259,9 +259,13 @@ static void feed_item(muster_sim *sim, const muster_sim_item *item)
         break;
     case MUSTER_EVENT_MESSAGE:
         event.as.message.message = &item->parcel->message;
-        event.as.message.payload = item->parcel->payload;
+        event.as.message.payload = muster_sim_parcel_whole(item->parcel);
         digest = item->parcel->digest;
         muster_sim_echo(sim, item);
+        break;
+    case MUSTER_EVENT_BEGUN:
+        event.as.message.message = &item->parcel->message;
+        event.as.message.payload = item->parcel->coming;
         break;
     case MUSTER_EVENT_TIMER:
         event.as.timer.id = item->as.timer.id;

@@ -71,6 +71,9 @@ typedef struct muster_sim_opts {
     muster_sim_link link; // of every host, until set otherwise
     double duplicate;     // chance that a message arrives twice
     double echo;          // chance that one heard before follows a message
+    size_t begun_bytes;   // so long payloads arrive bit by bit: BEGUN comes
+                          // first, at a time by chance; 0: none does. What has
+                          // begun and is not whole has spoiled bytes
     void *context;        // of the callbacks; each may be NULL
     void (*on_report)(void *context, uint32_t host,
                       const muster_report *report);

@@ -114,6 +114,7 @@ static void mix_event(uint64_t *hash, const muster_event *event,
         mix_text(hash, event->as.down.reason);
         break;
     case MUSTER_EVENT_MESSAGE:
+    case MUSTER_EVENT_BEGUN:
         mix_message(hash, event->as.message.message);
         mix(hash, digest);
         break;
@@ -138,13 +139,14 @@ static void trace(const muster_sim *sim, uint32_t host,
                   const muster_event *event)
 {
     static const char *const names[] = {
-        "?",     "start",    "peer up", "peer down", "message",
-        "timer", "computed", "sent",    "stop",      "heard"};
+        "?",        "start", "peer up", "peer down", "message", "timer",
+        "computed", "sent",  "stop",    "heard",     "begun"};
     char line[256];
     int used = snprintf(line, sizeof(line), "%12.6f ms host %u: %s",
                         (double)sim->now_ns * 1e-6, host, names[event->kind]);
     size_t at = used > 0 ? (size_t)used : 0;
-    if (event->kind == MUSTER_EVENT_MESSAGE) {
+    if (event->kind == MUSTER_EVENT_MESSAGE ||
+        event->kind == MUSTER_EVENT_BEGUN) {
         const muster_message *message = event->as.message.message;
         snprintf(line + at, sizeof(line) - at,
                  " %s peer %llu life %u plan %u step %llu",

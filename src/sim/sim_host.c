@@ -129,20 +129,6 @@ static void begin_next_job(muster_sim *sim, uint32_t host)
     begin_job(sim, host, &job);
 }
 
-static void submit(muster_sim *sim, uint32_t host, muster_job *job)
-{
-    muster_sim_process *process = &sim->processes[host];
-    if (!process->running && process->waiting == 0) {
-        begin_job(sim, host, job);
-        return;
-    }
-    MUSTER_ASSERT(muster_vec_append(&process->jobs, job, 1));
-    process->waiting++;
-    if (!process->running) {
-        begin_next_job(sim, host);
-    }
-}
-
 /* When the piece of the running job that is under way ends. */
 static int64_t piece_end(const muster_sim *sim, const muster_sim_process *at)
 {
@@ -171,6 +157,22 @@ static void cancel(muster_sim *sim, uint32_t host, uint64_t job_id)
         push_job_end(sim, host);
     } else {
         process->cancelled = false; // as good as finished
+    }
+}
+
+static void submit(muster_sim *sim, uint32_t host, muster_job *job)
+{
+    muster_sim_process *process = &sim->processes[host];
+    if (!process->running && process->waiting == 0) {
+        begin_job(sim, host, job);
+        return;
+    }
+    MUSTER_ASSERT(muster_vec_append(&process->jobs, job, 1));
+    process->waiting++;
+    if (!process->running) {
+        begin_next_job(sim, host);
+    } else if (process->job.kind == MUSTER_JOB_DECODE) {
+        cancel(sim, host, process->job.id); // it gives way
     }
 }
 

@@ -42,6 +42,7 @@ typedef struct muster_sim_parcel {
     muster_role_peer peer; // the receiver's
     size_t bytes;
     muster_blob *payload;           // reference held
+    muster_blob *coming;            // likewise: what BEGUN shows, or NULL
     uint64_t digest;                // of the payload
     struct muster_sim_parcel *next; // in its lane
     muster_message message;         // last: few kinds use all of it
@@ -273,6 +274,9 @@ muster_sim_parcel *muster_sim_parcel_make(muster_sim *sim,
                                           const muster_message *message,
                                           muster_blob *payload);
 void muster_sim_parcel_unref(muster_sim *sim, muster_sim_parcel *parcel);
+/* It has arrived: its payload, in the blob that BEGUN showed if there was one;
+ * lent. */
+muster_blob *muster_sim_parcel_whole(muster_sim_parcel *parcel);
 void muster_sim_parcels_fini(muster_sim *sim);
 
 /* sim_net.c */

@@ -196,7 +196,8 @@ bool muster_sim_pass(muster_sim *sim, muster_sim_item *item)
     muster_event_kind kind = item->event;
     bool about_peer =
         kind == MUSTER_EVENT_MESSAGE || kind == MUSTER_EVENT_HEARD ||
-        kind == MUSTER_EVENT_PEER_UP || kind == MUSTER_EVENT_PEER_DOWN;
+        kind == MUSTER_EVENT_BEGUN || kind == MUSTER_EVENT_PEER_UP ||
+        kind == MUSTER_EVENT_PEER_DOWN;
     if (!about_peer || item->peer == 0) {
         return true;
     }

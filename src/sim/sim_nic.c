@@ -22,6 +22,8 @@
  *      no later than the parcel passes that way; when that way is the first of
  *      the two, the other one gets one then.
  */
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/clock.h"
 #include "sim/sim_inside.h"
@@ -106,19 +108,48 @@ static void schedule(muster_sim *sim, uint32_t host, uint32_t which)
     }
 }
 
+/* Something that happens to a parcel at its receiver's. */
+static void push_parcel(muster_sim *sim, muster_sim_parcel *parcel,
+                        muster_event_kind event, int64_t at_ns)
+{
+    muster_sim_item item = {.kind = MUSTER_SIM_ROLE,
+                            .event = event,
+                            .at_ns = at_ns,
+                            .host = parcel->to,
+                            .from = parcel->from,
+                            .life = parcel->life,
+                            .peer = parcel->peer,
+                            .parcel = parcel};
+    parcel->references++;
+    muster_sim_push(sim, &item);
+}
+
+/* It will be whole at whole_ns, and begins to arrive before. */
+static void begin_to_arrive(muster_sim *sim, muster_sim_parcel *parcel,
+                            int64_t whole_ns)
+{
+    const muster_blob *payload = parcel->payload;
+    if (sim->opts.begun_bytes == 0 || parcel->coming != NULL ||
+        payload == NULL || payload->data == NULL ||
+        payload->bytes < sim->opts.begun_bytes) {
+        return;
+    }
+    parcel->coming = muster_blob_create(payload->bytes);
+    MUSTER_ASSERT(parcel->coming != NULL);
+    memset(parcel->coming->data, 0xff, payload->bytes); // no number
+    muster_blob_set_missing(parcel->coming, payload->bytes);
+    uint64_t ns = (uint64_t)(whole_ns - sim->now_ns);
+    push_parcel(sim, parcel, MUSTER_EVENT_BEGUN,
+                sim->now_ns + (int64_t)muster_rng_below(&sim->rng, ns + 1));
+}
+
 static void arrive(muster_sim *sim, muster_sim_parcel *parcel, int64_t at_ns)
 {
     for (uint32_t copy = 0; copy < parcel->copies; copy++) {
-        muster_sim_item item = {.kind = MUSTER_SIM_ROLE,
-                                .event = MUSTER_EVENT_MESSAGE,
-                                .host = parcel->to,
-                                .from = parcel->from,
-                                .life = parcel->life,
-                                .peer = parcel->peer,
-                                .parcel = parcel};
-        item.at_ns = at_ns + muster_sim_delay_ns(sim, parcel->from, parcel->to);
-        parcel->references++;
-        muster_sim_push(sim, &item);
+        int64_t whole_ns =
+            at_ns + muster_sim_delay_ns(sim, parcel->from, parcel->to);
+        begin_to_arrive(sim, parcel, whole_ns);
+        push_parcel(sim, parcel, MUSTER_EVENT_MESSAGE, whole_ns);
     }
     muster_sim_parcel_unref(sim, parcel);
 }

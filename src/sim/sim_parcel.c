@@ -5,6 +5,8 @@
  * simulation of n workers has about n of them under way, in memory that the
  * processor's caches know.
  */
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/mem.h"
 #include "sim/sim_inside.h"
@@ -43,6 +45,7 @@ muster_sim_parcel *muster_sim_parcel_make(muster_sim *sim,
     parcel->references = 1;
     parcel->copies = 1;
     parcel->payload = payload;
+    parcel->coming = NULL;
     parcel->digest = muster_sim_digest(sim, payload);
     muster_message_copy(&parcel->message, message);
     return parcel;
@@ -54,8 +57,19 @@ void muster_sim_parcel_unref(muster_sim *sim, muster_sim_parcel *parcel)
         return;
     }
     muster_blob_unref(parcel->payload);
+    muster_blob_unref(parcel->coming);
     muster_sim_parcel **free = sim->free_parcels.data;
     free[sim->free_parcels.count++] = parcel;
+}
+
+muster_blob *muster_sim_parcel_whole(muster_sim_parcel *parcel)
+{
+    muster_blob *coming = parcel->coming;
+    if (coming != NULL && muster_blob_here(coming) < coming->bytes) {
+        memcpy(coming->data, parcel->payload->data, coming->bytes);
+        muster_blob_set_missing(coming, 0);
+    }
+    return coming != NULL ? coming : parcel->payload;
 }
 
 void muster_sim_parcels_fini(muster_sim *sim)
@@ -65,6 +79,7 @@ void muster_sim_parcels_fini(muster_sim *sim)
         for (size_t k = 0; k < (size_t)SLAB_PARCELS << i; k++) {
             if (slabs[i][k].references > 0) { // it was still on its way
                 muster_blob_unref(slabs[i][k].payload);
+                muster_blob_unref(slabs[i][k].coming);
             }
         }
         muster_mem_free(slabs[i]);

@@ -7,11 +7,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "task/mf.h"
 #include "task/tasks.h"
+
+/* Longer than a part takes for a piece of the columns, and than a node may be
+ * kept from its processor. */
+#define TURN_WAIT_NS (100 * MUSTER_NS_PER_MS)
 
 static const muster_spec_field fields[] = {
     {"rank", MUSTER_SPEC_UINT, offsetof(muster_mf_options, rank), 1, 4096, NULL,
@@ -122,6 +127,7 @@ static muster_status mf_create(const muster_task_opts *opts,
     m->parts = opts->parts_max > 0 ? opts->parts_max : 1;
     m->seed = opts->seed;
     m->unit = 1;
+    m->turn_wait_ns = TURN_WAIT_NS;
     muster_status status =
         muster_task_options(opts->model, fields, &m->options, error_out);
     if (status == MUSTER_OK) {
@@ -161,6 +167,21 @@ static muster_status mf_tables(void *task, muster_ps *ps,
         status = muster_ps_table_add(ps, &opts, error_out, &number);
     }
     return status;
+}
+
+/* How far each part is, at its own node: `in_turns` keeps rows that are only
+ * pulled where they are. */
+static muster_status mf_working_tables(void *task, muster_ps *ps,
+                                       muster_error *error_out)
+{
+    muster_mf *m = task;
+    muster_ps_table_opts opts = MUSTER_PS_TABLE_OPTS_INIT;
+    opts.width = MUSTER_MF_TURN_FLOATS;
+    opts.keys = m->parts;
+    opts.in_turns = true;
+    return m->options.order == MUSTER_MF_ORDER_COLUMN
+               ? muster_ps_table_add(ps, &opts, error_out, &m->turn_table)
+               : MUSTER_OK;
 }
 
 static uint64_t mf_units(const void *task)
@@ -213,6 +234,7 @@ const muster_task_ops muster_task_mf = {
     .create = mf_create,
     .free = mf_free,
     .tables = mf_tables,
+    .working_tables = mf_working_tables,
     .units = mf_units,
     .epochs = mf_epochs,
     .stops_by = mf_stops_by,

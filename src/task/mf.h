@@ -10,8 +10,9 @@
  * Rows of the matrix are dealt to the workers (by cells, so that shares are
  * even), so a row's factor is used by one worker only; columns are shared.
  * In column order a worker goes through all columns, each worker starting
- * elsewhere, and holds a column's factor for a stretch of its cells. The table
- * of columns comes first, so that a column may be held while rows are opened.
+ * elsewhere (mf_tour.c), and holds a column's factor for a stretch of its
+ * cells. The table of columns comes first, so that a column may be held while
+ * rows are opened.
  *
  * Invariant: the cells of part p are those from parts_at[p].cell up to that of
  * p + 1, sorted by (column, row); for the random order, those of each of its
@@ -24,14 +25,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/mem.h"
 #include "base/perm.h"
 #include "data/ratings.h"
 #include "task/kernel.h"
 #include "task/task.h"
 
 enum { MUSTER_MF_TABLE_COLS = 0, MUSTER_MF_TABLE_ROWS = 1 };
+enum { MUSTER_MF_TURN_FLOATS = 2 }; // a row of the table of turns
 /* Cells of one column lie together within so many of the random order. */
 enum { MUSTER_MF_BLOCK = 1024 };
+/* The columns are cut into so many pieces for each part. */
+enum { MUSTER_MF_CUTS = 4 };
 enum { MUSTER_MF_ORDER_COLUMN = 0, MUSTER_MF_ORDER_RANDOM = 1 };
 enum {
     MUSTER_MF_SUM_ERROR = 0,
@@ -60,6 +65,13 @@ typedef struct muster_mf_run {
     uint32_t col;
 } muster_mf_run;
 
+/* How far a part is in its tour of the columns: epoch + 1 in the upper half, in
+ * the lower one the pieces that it has left behind. Parts of other nodes stay
+ * at 0: theirs are in a table. */
+typedef struct muster_mf_turn {
+    _Alignas(MUSTER_MEM_APART) _Atomic uint64_t done;
+} muster_mf_turn;
+
 /* Neighbouring rows of one part. */
 typedef struct muster_mf_group {
     uint64_t cells;
@@ -75,7 +87,6 @@ typedef struct muster_mf_part {
     uint64_t group; // of rows: its first
     uint64_t test;  // its first test cell
     uint64_t valid; // its first held-out cell
-    uint32_t block; // the first column of the part's block of the columns
 } muster_mf_part;
 
 typedef struct muster_mf {
@@ -85,11 +96,15 @@ typedef struct muster_mf {
     muster_ratings valid;     // held out of `train`; count 0: none
     muster_mf_part *parts_at; // parts + 1
     muster_mf_run *runs;      // one more than there are
-    muster_mf_group *groups;  // by part and row; each row is in one
+    muster_mf_turn *turns;    // by part
+    uint32_t *cuts; // first columns of the pieces, one more than there are
+    muster_mf_group *groups; // by part and row; each row is in one
     uint64_t group_count;
     uint32_t parts;
-    double mean; // was taken off all values; 0 without biases
-    double unit; // u; 1 without biases
+    uint32_t turn_table;  // 0: none, nodes do not know how far others are
+    int64_t turn_wait_ns; // for a part whose turn does not change
+    double mean;          // was taken off all values; 0 without biases
+    double unit;          // u; 1 without biases
     double rate;
     double l2;
     uint32_t optimizer;
@@ -135,14 +150,18 @@ muster_mf_cursor muster_mf_rows_of(const muster_mf *m, uint32_t part,
 uint32_t muster_mf_next_rows(muster_mf_cursor *at, uint32_t *rows_out,
                              uint32_t max);
 
+/* The first run of a part, counted from its first, of column `col` or above. */
+uint64_t muster_mf_run_at(const muster_mf *m, uint32_t part, uint32_t col);
+
 /*
- * The run, counted from the part's first, at which `part` begins its tour of
- * the columns in `epoch`; it goes on to its last and then from its first to
- * here. In every epoch the parts begin as far from each other as cells go, and
- * a part begins with the block that it ended the epoch before with: those
+ * The piece of the columns with which `part` begins its tour in `epoch`; it
+ * goes on to the last piece and then from the first to here. In every epoch the
+ * parts begin as far from each other as cells go, and a part begins with the
+ * block of MUSTER_MF_CUTS pieces that it ended the epoch before with: those
  * columns are still there.
  */
-uint64_t muster_mf_start(const muster_mf *m, uint32_t part, uint32_t epoch);
+uint32_t muster_mf_first_piece(const muster_mf *m, uint32_t part,
+                               uint32_t epoch);
 
 /* One worker's share of an epoch, in any order. */
 typedef struct muster_mf_pass {
@@ -158,6 +177,18 @@ typedef struct muster_mf_pass {
 MUSTER_CHECKED muster_status muster_mf_work_cells(muster_mf_pass *p,
                                                   const muster_cell *cells,
                                                   size_t count);
+
+/* Note that `cells` more were worked on. MUSTER_ERR_CANCELLED: stop. */
+MUSTER_CHECKED static inline muster_status
+muster_mf_note(const muster_task_share *share, uint64_t cells)
+{
+    muster_task_count(share, cells);
+    return muster_task_stopped(share) ? MUSTER_ERR_CANCELLED : MUSTER_OK;
+}
+
+/* A share by columns: mf_tour.c. */
+MUSTER_CHECKED muster_status
+muster_mf_work_columns(muster_mf_pass *p, const muster_task_share *share);
 
 /* ---- the random order: mf_random.c --------------------------------------- */
 

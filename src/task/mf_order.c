@@ -1,35 +1,11 @@
 /*
  * mf_order.c -- which cells are whose, and in which order they are visited.
  */
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "task/mf.h"
-
-/* A cell with the part of its row, for sorting. */
-typedef struct placed {
-    uint64_t major; // part, and what comes first in it
-    muster_cell cell;
-} placed;
-
-static int compare_placed(const void *a, const void *b)
-{
-    const placed *x = a;
-    const placed *y = b;
-    if (x->major != y->major) {
-        return x->major < y->major ? -1 : 1;
-    }
-    if (x->cell.row != y->cell.row) {
-        return x->cell.row < y->cell.row ? -1 : 1;
-    }
-    if (x->cell.col != y->cell.col) {
-        return x->cell.col < y->cell.col ? -1 : 1;
-    }
-    // The same cell twice: all nodes must have the same order.
-    return (x->cell.value > y->cell.value) - (x->cell.value < y->cell.value);
-}
+#include "task/mf_sort.h"
 
 /* Sort numbers, one byte at a time; `spare` is as long as they are. */
 static void sort_numbers(uint32_t *numbers, uint32_t *spare, uint64_t count)
@@ -53,20 +29,21 @@ static void sort_numbers(uint32_t *numbers, uint32_t *spare, uint64_t count)
     }
 }
 
-/* The first column of a block, so that blocks follow each other and have about
- * as many cells each: the first one that has at least the cells of the blocks
- * before it behind it. `sorted` are those of all cells, in order. */
-static uint32_t first_of(const muster_mf *m, const uint32_t *sorted,
-                         uint32_t block)
+/* Cut the columns into pieces that follow each other and have about as many
+ * cells each: piece i begins with the first column that has at least the cells
+ * of i pieces behind it. `sorted` are those of all cells, in order. */
+static void cut(muster_mf *m, const uint32_t *sorted)
 {
-    uint64_t before = (block * m->train.count + m->parts - 1) / m->parts;
-    if (block == m->parts) {
-        return m->train.cols;
+    uint64_t count = m->train.count;
+    uint64_t pieces = (uint64_t)MUSTER_MF_CUTS * m->parts;
+    for (uint64_t i = 0; i < pieces; i++) {
+        uint64_t before = (i * count + pieces - 1) / pieces;
+        m->cuts[i] = before == 0 ? 0 : sorted[before - 1] + 1;
     }
-    return before == 0 ? 0 : sorted[before - 1] + 1;
+    m->cuts[pieces] = m->train.cols;
 }
 
-/* Divide the rows among the parts, and the columns into blocks. */
+/* Divide the rows among the parts, and the columns into pieces. */
 static muster_status divide(muster_mf *m, uint32_t *numbers, uint32_t *spare)
 {
     uint64_t count = m->train.count;
@@ -74,9 +51,7 @@ static muster_status divide(muster_mf *m, uint32_t *numbers, uint32_t *spare)
         numbers[i] = m->train.cells[i].col;
     }
     sort_numbers(numbers, spare, count);
-    for (uint32_t part = 0; part <= m->parts; part++) {
-        m->parts_at[part].block = first_of(m, numbers, part);
-    }
+    cut(m, numbers);
     for (uint64_t i = 0; i < count; i++) {
         numbers[i] = m->train.cells[i].row;
     }
@@ -102,26 +77,21 @@ static uint32_t minor_of(const muster_mf *m, muster_cell cell, uint64_t i,
     return cell.row;
 }
 
-static int compare_columns(const void *a, const void *b)
-{
-    const placed *x = a;
-    const placed *y = b;
-    return x->cell.col != y->cell.col ? x->cell.col < y->cell.col ? -1 : 1
-                                      : compare_placed(a, b);
-}
-
 /* Cells in a random order, given by part: put those of one column in a block
  * together. */
-static void join_columns(placed *all, const uint64_t *counts, uint32_t parts)
+static void join_columns(muster_mf_placed *all, muster_mf_placed *spare,
+                         const uint64_t *counts, uint32_t parts)
 {
+    uint64_t at = 0;
+    uint32_t block = 0;
     for (uint32_t part = 0; part < parts; part++) {
-        for (uint64_t at = 0; at < counts[part]; at += MUSTER_MF_BLOCK) {
-            uint64_t left = counts[part] - at;
-            qsort(all + at, left < MUSTER_MF_BLOCK ? left : MUSTER_MF_BLOCK,
-                  sizeof(*all), compare_columns);
+        for (uint64_t i = 0; i < counts[part]; i++, at++) {
+            block += i % MUSTER_MF_BLOCK == 0;
+            all[at].part = block; // the parts follow each other already
+            all[at].minor = all[at].cell.col;
         }
-        all += counts[part];
     }
+    muster_mf_sort_stable(all, spare, at);
 }
 
 /* Sort cells by part, in it by `order`, then by row; parts count them in
@@ -129,26 +99,28 @@ static void join_columns(placed *all, const uint64_t *counts, uint32_t parts)
 static muster_status place(const muster_mf *m, muster_ratings *cells,
                            within_part order, uint64_t *counts_out)
 {
-    placed *all = muster_mem_array(cells->count, sizeof(*all));
-    if (all == NULL) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
-    for (uint64_t i = 0; i < cells->count; i++) {
+    muster_mf_placed *all = muster_mem_raw_aligned(cells->count, sizeof(*all));
+    muster_mf_placed *spare =
+        muster_mem_raw_aligned(cells->count, sizeof(*all));
+    bool built = all != NULL && spare != NULL;
+    for (uint64_t i = 0; built && i < cells->count; i++) {
         muster_cell cell = cells->cells[i];
-        uint64_t part = muster_mf_part_of(m, cell.row);
-        all[i].major = part << 32 | minor_of(m, cell, i, order);
-        all[i].cell = cell;
+        uint32_t part = muster_mf_part_of(m, cell.row);
+        all[i] = (muster_mf_placed){part, minor_of(m, cell, i, order), cell};
         counts_out[part]++;
     }
-    qsort(all, cells->count, sizeof(*all), compare_placed);
-    if (order == BY_CHANCE) {
-        join_columns(all, counts_out, m->parts);
+    if (built) {
+        muster_mf_sort(all, spare, cells->count);
+        if (order == BY_CHANCE) {
+            join_columns(all, spare, counts_out, m->parts);
+        }
     }
-    for (uint64_t i = 0; i < cells->count; i++) {
+    for (uint64_t i = 0; built && i < cells->count; i++) {
         cells->cells[i] = all[i].cell;
     }
     muster_mem_free(all);
-    return MUSTER_OK;
+    muster_mem_free(spare);
+    return built ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
 }
 
 /* Sort the cells by part and column, or by part and chance; others by
@@ -215,17 +187,26 @@ static muster_status find_runs(muster_mf *m)
     return MUSTER_OK;
 }
 
+/* Memory for what is by part. */
+static bool make_room(muster_mf *m)
+{
+    size_t pieces = (size_t)MUSTER_MF_CUTS * m->parts;
+    m->parts_at = muster_mem_array((size_t)m->parts + 1, sizeof(*m->parts_at));
+    m->settled = muster_mem_array(m->parts, sizeof(*m->settled));
+    m->turns = muster_mem_lines(m->parts, sizeof(*m->turns));
+    m->cuts = muster_mem_array(pieces + 1, sizeof(*m->cuts));
+    return m->parts_at != NULL && m->settled != NULL && m->turns != NULL &&
+           m->cuts != NULL;
+}
+
 muster_status muster_mf_arrange(muster_mf *m)
 {
     MUSTER_ASSERT(m->parts > 0 && m->train.count > 0 && m->train.cols > 0);
     // By cells: the file's head may promise any number of rows and columns.
     uint32_t *numbers = muster_mem_array(m->train.count, sizeof(*numbers));
     uint32_t *spare = muster_mem_array(m->train.count, sizeof(*spare));
-    m->parts_at = muster_mem_array((size_t)m->parts + 1, sizeof(*m->parts_at));
-    m->settled = muster_mem_array(m->parts, sizeof(*m->settled));
     muster_status status = MUSTER_ERR_NO_MEMORY;
-    if (numbers != NULL && spare != NULL && m->parts_at != NULL &&
-        m->settled != NULL) {
+    if (make_room(m) && numbers != NULL && spare != NULL) {
         status = divide(m, numbers, spare);
     }
     muster_mem_free(numbers);
@@ -245,25 +226,30 @@ void muster_mf_arranged_free(muster_mf *m)
 {
     muster_mem_free(m->parts_at);
     muster_mem_free(m->runs);
+    muster_mem_free(m->turns);
+    muster_mem_free(m->cuts);
     muster_mem_free(m->groups);
     muster_mem_free(m->settled);
 }
 
-uint64_t muster_mf_start(const muster_mf *m, uint32_t part, uint32_t epoch)
+uint64_t muster_mf_run_at(const muster_mf *m, uint32_t part, uint32_t col)
 {
-    uint32_t block = (part + m->parts - epoch % m->parts) % m->parts;
-    uint32_t column = m->parts_at[block].block;
     const muster_mf_run *runs = m->runs + m->parts_at[part].run;
-    uint64_t count = m->parts_at[part + 1].run - m->parts_at[part].run;
     uint64_t low = 0;
-    uint64_t high = count;
+    uint64_t high = m->parts_at[part + 1].run - m->parts_at[part].run;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (runs[middle].col < column) {
+        if (runs[middle].col < col) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low == count ? 0 : low;
+    return low;
+}
+
+uint32_t muster_mf_first_piece(const muster_mf *m, uint32_t part,
+                               uint32_t epoch)
+{
+    return MUSTER_MF_CUTS * ((part + m->parts - epoch % m->parts) % m->parts);
 }

@@ -133,10 +133,10 @@ static muster_status walk_all(walk *w, const muster_task_share *share)
         block = next;
         next = later;
         if (i % COUNT_EACH == COUNT_EACH - 1 || i + 1 == w->visits.blocks) {
-            muster_task_count(share, counted);
+            status = muster_mf_note(share, counted);
             counted = 0;
-            if (muster_task_stopped(share)) {
-                return MUSTER_ERR_CANCELLED;
+            if (status != MUSTER_OK) {
+                return status;
             }
         }
     }

@@ -83,6 +83,12 @@ static void parts_and_runs_cover_every_cell_once(void **state)
     }
 }
 
+/* The first column of a part's block. */
+static uint32_t block_of(const muster_mf *m, uint32_t part)
+{
+    return m->cuts[(size_t)MUSTER_MF_CUTS * part];
+}
+
 /* The rule in words: a column falls to the block that the cells before it
  * fill. */
 static void blocks_are_cut_where_their_cells_are(void **state)
@@ -94,7 +100,7 @@ static void blocks_are_cut_where_their_cells_are(void **state)
         for (uint32_t i = 0; i < m.train.cols; i++) {
             uint64_t found = 0;
             for (uint32_t p = 1; p < parts; p++) {
-                found += m.parts_at[p].block <= i;
+                found += block_of(&m, p) <= i;
             }
             uint64_t block = before * parts / m.train.count;
             assert_true(found == (block < parts ? block : parts - 1));
@@ -102,7 +108,7 @@ static void blocks_are_cut_where_their_cells_are(void **state)
                 before += m.train.cells[c].col == i;
             }
         }
-        assert_int_equal(m.parts_at[parts].block, m.train.cols);
+        assert_int_equal(block_of(&m, parts), m.train.cols);
         end(&m);
     }
 }
@@ -239,26 +245,35 @@ static void memory_goes_by_cells_and_not_by_the_size_of_the_matrix(void **state)
 static void tours_start_apart_and_where_the_last_one_ended(void **state)
 {
     (void)state;
-    enum { PARTS = 3 };
+    enum { PARTS = 3, PIECES = PARTS * MUSTER_MF_CUTS };
     muster_mf m = make(PARTS);
     for (uint32_t epoch = 0; epoch < 7; epoch++) {
         uint32_t seen[PARTS] = {0}; // blocks that some part starts with
         for (uint32_t p = 0; p < PARTS; p++) {
-            const muster_mf_run *runs = m.runs + m.parts_at[p].run;
-            uint32_t block = (p + 7 * PARTS - epoch) % PARTS;
-            uint64_t start = muster_mf_start(&m, p, epoch);
-            uint32_t col = runs[start].col;
-            // The first column of the block that this part has cells in.
-            assert_true(col >= m.parts_at[block].block);
-            assert_true(start == 0 ||
-                        runs[start - 1].col < m.parts_at[block].block);
-            // A tour from `block` on ends with the block before it.
-            uint64_t next = muster_mf_start(&m, p, epoch + 1);
-            uint32_t before = (block + PARTS - 1) % PARTS;
-            assert_true(runs[next].col >= m.parts_at[before].block);
-            seen[block]++;
+            uint32_t piece = muster_mf_first_piece(&m, p, epoch);
+            assert_int_equal(piece % MUSTER_MF_CUTS, 0);
+            // A tour from `piece` on ends with the block before it.
+            assert_int_equal(muster_mf_first_piece(&m, p, epoch + 1),
+                             (piece + PIECES - MUSTER_MF_CUTS) % PIECES);
+            seen[piece / MUSTER_MF_CUTS]++;
         }
         assert_true(seen[0] == 1 && seen[1] == 1 && seen[2] == 1);
+    }
+    end(&m);
+}
+
+static void a_run_is_found_by_its_column(void **state)
+{
+    (void)state;
+    muster_mf m = make(3);
+    for (uint32_t p = 0; p < 3; p++) {
+        const muster_mf_run *runs = m.runs + m.parts_at[p].run;
+        uint64_t count = m.parts_at[p + 1].run - m.parts_at[p].run;
+        for (uint32_t col = 0; col <= m.train.cols; col++) {
+            uint64_t run = muster_mf_run_at(&m, p, col);
+            assert_true(run == count || runs[run].col >= col);
+            assert_true(run == 0 || runs[run - 1].col < col);
+        }
     }
     end(&m);
 }
@@ -398,6 +413,7 @@ int main(void)
         cmocka_unit_test(
             memory_goes_by_cells_and_not_by_the_size_of_the_matrix),
         cmocka_unit_test(tours_start_apart_and_where_the_last_one_ended),
+        cmocka_unit_test(a_run_is_found_by_its_column),
         cmocka_unit_test(held_out_cells_are_nobodys_to_train_on),
         cmocka_unit_test(one_cell_is_never_held_out),
         cmocka_unit_test(centred_values_have_mean_0_and_the_unit_measures_them),

@@ -1,9 +1,9 @@
 /*
  * mf_work.c -- one worker's share of an epoch of matrix factorisation.
  *
- * With several nodes the rows of a part come once and stay, and columns are
- * localized some time before they are needed. A row or column that is not here
- * in spite of that only costs time.
+ * With several nodes the rows of a part come once and stay. A row or column
+ * that is not here in spite of that, or of being asked for ahead (mf_tour.c,
+ * mf_random.c), only costs time.
  */
 #include <math.h>
 
@@ -11,41 +11,12 @@
 #include "task/kernel.h"
 #include "task/mf.h"
 
-#define HOLD_CELLS 64u // a column is let go after so many cells
-#define AHEAD      12u // cells whose rows are asked for before
-#define RUNS_AHEAD 2u  // and columns
-// Columns are localized at most so many cells before, and at most three
-// eighths of what a part does in one block of columns: the part before it must
-// be done.
-#define LOOK_MAX 262144u
+#define AHEAD  12u // cells whose rows are asked for before
+#define STRAYS 64u // rows that are fetched together when one is missing
 #define LOCALIZE_MAX \
     2048u // at once: threads of two nodes wake up for each call
-// Columns of at most so many cells are made sure of together before they are
-// used, and rows are fetched together when one is missing.
-#define SURE_CELLS 8192u
-#define STRAYS     64u
-#define COUNT_EACH 4096u
 
 typedef muster_mf_pass pass;
-
-/* A part's columns in the order of the epoch: from `start` round to it. */
-typedef struct tour {
-    pass *pass;
-    const muster_mf_run *first; // of the part
-    uint64_t runs;
-    uint64_t start;
-    uint64_t look;      // cells
-    uint64_t seen;      // cells worked on
-    uint64_t localized; // runs localized, and their cells
-    uint64_t localized_cells;
-    uint64_t sure; // runs that were here when last looked at
-} tour;
-
-static const muster_mf_run *run_at(const tour *t, uint64_t index)
-{
-    uint64_t at = t->start + index;
-    return t->first + (at < t->runs ? at : at - t->runs);
-}
 
 /* Move both rows of a cell. */
 static inline void move_cell(pass *p, float *w, float *h, float x)
@@ -177,56 +148,6 @@ muster_status muster_mf_work_cells(muster_mf_pass *p, const muster_cell *cells,
     return MUSTER_OK;
 }
 
-/* Wish for the columns of the tour up to `look` cells on, when a third of that
- * is left: the fewer the calls, the less often threads of two nodes wake
- * up. */
-static muster_status localize_columns(tour *t)
-{
-    uint32_t keys[LOCALIZE_MAX];
-    if (t->localized == t->runs || t->localized_cells > t->seen + t->look / 3) {
-        return MUSTER_OK;
-    }
-    while (t->localized < t->runs && t->localized_cells < t->seen + t->look) {
-        uint32_t count = 0;
-        while (count < LOCALIZE_MAX && t->localized < t->runs &&
-               t->localized_cells < t->seen + t->look) {
-            const muster_mf_run *run = run_at(t, t->localized++);
-            keys[count++] = run->col;
-            t->localized_cells += run[1].cell - run->cell;
-        }
-        muster_status status = muster_ps_localize(
-            t->pass->worker, MUSTER_MF_TABLE_COLS, keys, count);
-        if (status != MUSTER_OK) {
-            return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
-        }
-    }
-    return MUSTER_OK;
-}
-
-/* Wait for the next columns if they are not here: a part that goes ahead may
- * have taken some before this one was done with them. They are taken back
- * together, which costs less than to go to each. */
-static muster_status make_sure(tour *t, uint64_t next)
-{
-    uint32_t cols[STRAYS];
-    uint32_t count = 0;
-    uint64_t cells = 0;
-    if (next < t->sure) {
-        return MUSTER_OK;
-    }
-    // Not further than columns are localized: others may not be done.
-    uint64_t max = t->look < SURE_CELLS ? t->look : SURE_CELLS;
-    while (count < STRAYS && cells < max && next + count < t->runs) {
-        const muster_mf_run *run = run_at(t, next + count);
-        cols[count++] = run->col;
-        cells += run[1].cell - run->cell;
-    }
-    t->sure = next + count;
-    muster_status status =
-        muster_ps_fetch(t->pass->worker, MUSTER_MF_TABLE_COLS, cols, count);
-    return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
-}
-
 /* The rows of a part are nobody else's: they come once and stay. */
 static muster_status settle_rows(pass *p, uint32_t part)
 {
@@ -245,62 +166,6 @@ static muster_status settle_rows(pass *p, uint32_t part)
         }
     }
     atomic_store(&p->m->settled[part], true);
-    return MUSTER_OK;
-}
-
-/* The cells of one column, let go from time to time. */
-static muster_status work_run(tour *t, const muster_mf_run *run)
-{
-    const muster_cell *cells = t->pass->m->train.cells;
-    for (uint64_t at = run->cell; at < run[1].cell;) {
-        uint64_t left = run[1].cell - at;
-        size_t count = left < HOLD_CELLS ? left : HOLD_CELLS;
-        muster_status status = muster_mf_work_cells(t->pass, cells + at, count);
-        if (status != MUSTER_OK) {
-            return status;
-        }
-        at += count;
-    }
-    t->seen += run[1].cell - run->cell;
-    return MUSTER_OK;
-}
-
-static muster_status work_columns(pass *p, const muster_task_share *share)
-{
-    const muster_mf *m = p->m;
-    const muster_mf_part *part = &m->parts_at[share->part];
-    tour t = {.pass = p,
-              .first = m->runs + part->run,
-              .runs = part[1].run - part->run,
-              .start = muster_mf_start(m, share->part, share->epoch),
-              .look = 3 * (part[1].cell - part->cell) / (8ull * m->parts)};
-    t.look = t.look < 1 ? 1 : t.look < LOOK_MAX ? t.look : LOOK_MAX;
-    uint64_t counted = 0;
-    p->end = m->train.cells + part[1].cell;
-    for (uint64_t i = 0; i < t.runs; i++) {
-        muster_status status = MUSTER_OK;
-        if (p->many) {
-            status = localize_columns(&t);
-            status = status == MUSTER_OK ? make_sure(&t, i) : status;
-        }
-        if (i + RUNS_AHEAD < t.runs) { // another thread may have had it last
-            muster_ps_prefetch(p->worker, MUSTER_MF_TABLE_COLS,
-                               run_at(&t, i + RUNS_AHEAD)->col);
-        }
-        if (status == MUSTER_OK) {
-            status = work_run(&t, run_at(&t, i));
-        }
-        if (status != MUSTER_OK) {
-            return status;
-        }
-        if (t.seen - counted >= COUNT_EACH || i + 1 == t.runs) {
-            muster_task_count(share, t.seen - counted);
-            counted = t.seen;
-            if (muster_task_stopped(share)) {
-                return MUSTER_ERR_CANCELLED;
-            }
-        }
-    }
     return MUSTER_OK;
 }
 
@@ -325,7 +190,7 @@ muster_status muster_mf_work(void *task, muster_ps_worker *worker,
     }
     if (status == MUSTER_OK) {
         status = m->options.order == MUSTER_MF_ORDER_COLUMN
-                     ? work_columns(&p, share)
+                     ? muster_mf_work_columns(&p, share)
                      : muster_mf_work_random(&p, share);
     }
     sums->value[MUSTER_MF_SUM_ERROR] += p.error;

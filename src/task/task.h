@@ -80,6 +80,10 @@ typedef struct muster_task_ops {
     void (*free)(void *task);
     /* Add tables and distributions to a fresh node. */
     muster_status (*tables)(void *task, muster_ps *ps, muster_error *error_out);
+    /* Add tables that hold nothing of the model: no checkpoint has them. NULL:
+     * there are none. */
+    muster_status (*working_tables)(void *task, muster_ps *ps,
+                                    muster_error *error_out);
     uint64_t (*units)(const void *task); // of an epoch
     uint32_t (*epochs)(void);            // a good number when none is asked for
     /* The metric, the less the better, that ends the run before its last epoch

@@ -8,10 +8,11 @@ bench=$(dirname "$MUSTER_BIN")/muster-bench-scale
 
 "$bench" --task mf --data zipf:rows=3000,cols=600,cells=100000 --threads 1 --nodes 2 --epochs 1 --repeats 1 --json \
     --out "$work" > "$work/rows" 2> "$work/said" || fail "$(cat "$work/said")"
-for name in mf_1x1 mf_2x1 mf_2x1_plain mf_2x1_efficiency mf_2x1_quality mf_2x1_waits; do
+for name in mf_1x1 mf_2x1 mf_2x1_plain mf_2x1_efficiency mf_2x1_quality mf_2x1_waits mf_2x1_runs mf_2x1_apart\
+    mf_2x1_limit; do
     grep -q "\"scale_$name\"" "$work/rows" || fail "no row scale_$name: $(cat "$work/rows")"
 done
-[ "$(grep -c '^mf,[12],[12],usual,1,' "$work/scale.csv")" -eq 2 ] || fail "csv: $(cat "$work/scale.csv")"
+[ "$(grep -cE '^mf,[12],1,(usual|apart),1,' "$work/scale.csv")" -eq 3 ] || fail "csv: $(cat "$work/scale.csv")"
 ! grep -q nan "$work/scale.csv" || fail "csv: $(cat "$work/scale.csv")"
 grep -q '</svg>' "$work/scale.svg" || fail "no svg"
 

@@ -54,8 +54,8 @@ static void on_down(void *context, muster_peer peer, muster_status status,
 
 static muster_net *open_other_version(peer_state *state)
 {
-    static const muster_net_callbacks callbacks = {on_up, on_message, on_down,
-                                                   NULL};
+    static const muster_net_callbacks callbacks = {
+        .on_up = on_up, .on_message = on_message, .on_down = on_down};
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
     opts.protocol_version = MUSTER_PROTOCOL_VERSION + 1;
     muster_net *net = NULL;

@@ -34,6 +34,37 @@ static void a_lost_peer_ends_its_sends_first(void **state)
     free(it);
 }
 
+/* What was kept of a payload stays what it was: a part. */
+static void a_payload_that_ends_midway_stays_a_part(void **state)
+{
+    pair *it = pair_open(state, NULL);
+    note huge = {7, 50000000, 7, 0};
+    if (strncmp(it->a.backend->name, "sock", 4) != 0) {
+        pair_close(it);
+        return; // nothing is known of what UCX carries before it is whole
+    }
+    assert_int_equal(node_send(&it->a, it->a_to_b, &huge, false, 0), MUSTER_OK);
+    drive(it->both, 2, &it->b.begun, 1);
+    it->a.backend->drop(it->a.net, it->a_to_b);
+    drive(it->both, 2, &it->b.downs, 1);
+    assert_int_equal(it->b.messages, 0);
+    node_check_part(it->b.coming, 7);
+    pair_close(it);
+}
+
+/* The user may end the connection when it hears that a payload has begun. */
+static void dropping_who_begins_to_send_is_fine(void **state)
+{
+    pair *it = pair_open(state, NULL);
+    note huge = {7, 50000000, 7, 0};
+    it->b.drop = true;
+    assert_int_equal(node_send(&it->a, it->a_to_b, &huge, false, 0), MUSTER_OK);
+    drive(it->both, 2, &it->a.downs, 1);
+    drive_on(it->both, 2);
+    assert_int_equal(it->b.downs, 0);
+    pair_close(it);
+}
+
 static void a_dropped_peer_is_told_and_we_are_not(void **state)
 {
     pair *it = pair_open(state, NULL);

@@ -361,6 +361,26 @@ static void what_is_half_written_fills_no_queue(void **state)
     pair_close(it);
 }
 
+/* Where payloads come as streams: all of these do, but by UCX. */
+static void a_long_payload_is_told_of_when_it_begins(void **state)
+{
+    pair *it = pair_open(state, NULL);
+    bool streams = strncmp(it->a.backend->name, "sock", 4) == 0;
+    note shorter = {1, MUSTER_NET_BEGUN_BYTES - 1, 1, 0};
+    note longer = {2, 3 * MUSTER_NET_BEGUN_BYTES, 2, 9};
+    it->b.keep = true;
+    assert_int_equal(node_send(&it->a, it->a_to_b, &shorter, false, 0),
+                     MUSTER_OK);
+    drive(it->both, 2, &it->b.messages, 1);
+    assert_int_equal(it->b.begun, 0);
+    assert_int_equal(node_send(&it->a, it->a_to_b, &longer, false, 0),
+                     MUSTER_OK);
+    drive(it->both, 2, &it->b.messages, 2);
+    assert_int_equal(it->b.begun, streams ? 1 : 0);
+    assert_ptr_equal(it->b.coming, streams ? it->b.kept[1] : NULL);
+    pair_close(it);
+}
+
 static void the_newest_of_a_slot_is_sent(void **state)
 {
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
@@ -453,10 +473,13 @@ int muster_conformance_run(const muster_net_backend *backend,
         CONFORMANCE_TEST(one_payload_reaches_many_peers),
         CONFORMANCE_TEST(a_full_queue_answers_again),
         CONFORMANCE_TEST(what_is_half_written_fills_no_queue),
+        CONFORMANCE_TEST(a_long_payload_is_told_of_when_it_begins),
         CONFORMANCE_TEST(the_newest_of_a_slot_is_sent),
         CONFORMANCE_TEST(a_slow_reader_delays_nobody),
         CONFORMANCE_TEST(sends_before_up_are_kept),
         CONFORMANCE_TEST(a_lost_peer_ends_its_sends_first),
+        CONFORMANCE_TEST(a_payload_that_ends_midway_stays_a_part),
+        CONFORMANCE_TEST(dropping_who_begins_to_send_is_fine),
         CONFORMANCE_TEST(a_dropped_peer_is_told_and_we_are_not),
         CONFORMANCE_TEST(dropping_inside_a_callback_is_fine),
         CONFORMANCE_TEST(close_calls_every_done),

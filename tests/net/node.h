@@ -37,7 +37,8 @@ typedef struct node {
     const muster_net_backend *backend;
     muster_net *net;
     char address[MUSTER_NET_ADDRESS_MAX];
-    int ups, downs, messages, bytes;
+    int ups, downs, messages, bytes, begun;
+    muster_blob *coming; // the last that has begun, kept
     bool up[NODE_PEERS];
     bool down[NODE_PEERS];
     muster_peer last_up;
@@ -137,6 +138,38 @@ static inline void node_on_bytes(void *context, muster_peer peer)
     self->bytes++;
 }
 
+/* What is here of a payload is what its header announces. */
+static inline void node_check_part(const muster_blob *payload, uint64_t seed)
+{
+    size_t here = muster_blob_here(payload) / 8 * 8;
+    assert_true(here < payload->bytes);
+    for (size_t i = 0; i < here; i += 8) {
+        uint64_t word = node_word(seed, i);
+        assert_memory_equal((const uint8_t *)payload->data + i, &word, 8);
+    }
+}
+
+static inline void node_on_begun(void *context, muster_peer peer,
+                                 const muster_net_message *message)
+{
+    node *self = context;
+    note head;
+    assert_true(peer < NODE_PEERS && self->up[peer] && !self->down[peer]);
+    assert_true(message->header_bytes >= sizeof(head));
+    memcpy(&head, message->header, sizeof(head));
+    assert_int_equal(message->payload->bytes, head.payload_bytes);
+    assert_true(head.payload_bytes >= MUSTER_NET_BEGUN_BYTES);
+    if (!self->blind) {
+        node_check_part(message->payload, head.seed);
+    }
+    muster_blob_unref(self->coming);
+    self->coming = muster_blob_ref(message->payload);
+    self->begun++;
+    if (self->drop) {
+        self->backend->drop(self->net, peer);
+    }
+}
+
 static inline muster_status node_send_raw(node *self, muster_peer peer,
                                           const note *header, size_t bytes,
                                           muster_blob *payload, uint32_t slot)
@@ -169,6 +202,8 @@ static inline void node_on_message(void *context, muster_peer peer,
     } else {
         assert_non_null(message->payload);
         assert_int_equal(message->payload->bytes, head.payload_bytes);
+        assert_int_equal(muster_blob_here(message->payload),
+                         head.payload_bytes);
         assert_true(self->blind ||
                     node_content_is(message->payload, head.seed));
     }
@@ -195,7 +230,8 @@ static inline void node_open(node *self, const muster_net_backend *backend,
                              const muster_net_opts *opts)
 {
     static const muster_net_callbacks callbacks = {node_on_up, node_on_message,
-                                                   node_on_down, node_on_bytes};
+                                                   node_on_down, node_on_bytes,
+                                                   node_on_begun};
     muster_error error = {0};
     memset(self, 0, sizeof(*self));
     self->backend = backend;
@@ -212,6 +248,8 @@ static inline void node_close(node *self)
         muster_blob_unref(self->kept[i]);
     }
     self->kept_count = 0;
+    muster_blob_unref(self->coming);
+    self->coming = NULL;
     self->backend->close(self->net);
     self->net = NULL;
 }

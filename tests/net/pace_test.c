@@ -66,8 +66,8 @@ static void on_done(void *argument, muster_status status)
     ((end *)argument)->done += status == MUSTER_OK;
 }
 
-static const muster_net_callbacks callbacks = {on_up, on_message, on_down,
-                                               NULL};
+static const muster_net_callbacks callbacks = {
+    .on_up = on_up, .on_message = on_message, .on_down = on_down};
 
 static void open_end(end *self, double rate, int64_t latency_ns)
 {

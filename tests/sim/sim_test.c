@@ -51,7 +51,8 @@ typedef struct outcome {
     muster_status status;
     uint64_t hash, events, steps, lost, late;
     uint64_t inexact, degraded, plans, forgotten, twice, echoes;
-    const char *complaint; // NULL: all is well
+    uint64_t decodes, early; // DECODE jobs, and messages that they added
+    const char *complaint;   // NULL: all is well
 } outcome;
 
 static void start(faults *f, uint32_t host)
@@ -135,6 +136,7 @@ static toy_opts plot(uint64_t seed)
         opts.change_code = changes[muster_rng_below(&rng, 3)];
         opts.change_step = 5 + muster_rng_below(&rng, 20);
     }
+    opts.begun_bytes = muster_rng_below(&rng, 2); // all payloads, or none
     return opts;
 }
 
@@ -199,6 +201,8 @@ static outcome tell(uint64_t seed, bool aloud)
     result.forgotten = s.f.t.forgotten;
     result.twice = s.f.t.twice;
     result.echoes = s.f.t.echoes;
+    result.decodes = s.f.t.early.asked;
+    result.early = s.f.t.early.used;
     toy_fini(&s.f.t);
     return result;
 }
@@ -251,18 +255,22 @@ static uint64_t tell_all(uint64_t first, uint64_t count, outcome *sum)
         sum->forgotten += result.forgotten;
         sum->twice += result.twice;
         sum->echoes += result.echoes;
+        sum->decodes += result.decodes;
+        sum->early += result.early;
         finished += result.status == MUSTER_OK;
     }
     print_message(
         "%llu of %llu runs finished; %llu events, %llu losses, %llu late "
         "answers, %llu inexact steps, %llu of them degraded, %llu plans, %llu "
-        "parts forgotten, %llu answers twice, %llu echoes spoiled\n",
+        "parts forgotten, %llu answers twice, %llu echoes spoiled, %llu "
+        "decodings begun early, of %llu messages\n",
         (unsigned long long)finished, (unsigned long long)count,
         (unsigned long long)sum->events, (unsigned long long)sum->lost,
         (unsigned long long)sum->late, (unsigned long long)sum->inexact,
         (unsigned long long)sum->degraded, (unsigned long long)sum->plans,
         (unsigned long long)sum->forgotten, (unsigned long long)sum->twice,
-        (unsigned long long)sum->echoes);
+        (unsigned long long)sum->echoes, (unsigned long long)sum->decodes,
+        (unsigned long long)sum->early);
     return finished;
 }
 
@@ -280,6 +288,7 @@ static void every_seed_ends_right_or_says_why(void **state)
     assert_true(sum.inexact > seeds && sum.degraded > seeds / 10);
     assert_true(sum.plans > 2 * seeds && sum.forgotten > 10 * seeds);
     assert_true(sum.twice > seeds && sum.echoes > 10 * seeds);
+    assert_true(sum.decodes > seeds && sum.early > seeds);
 }
 
 /* Where a part soon comes back to the same worker, and a plan in which

@@ -398,7 +398,8 @@ typedef struct toy_opts {
     uint64_t steps;
     double duplicate;
     double echo;
-    double pace; // 0: 1
+    size_t begun_bytes; // as in sim.h
+    double pace;        // 0: 1
     int64_t jitter_ns;
     double bytes_per_s; // 0: no limit
     const char *shuffle;
@@ -479,6 +480,7 @@ static void toy_init(toy *t, const toy_opts *opts)
         .link = {100000, opts->jitter_ns, opts->bytes_per_s},
         .duplicate = opts->duplicate,
         .echo = opts->echo,
+        .begun_bytes = opts->begun_bytes,
         .context = t,
         .on_report = toy_report,
         .on_stop = toy_stopped,

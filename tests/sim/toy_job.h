@@ -31,6 +31,7 @@
 #include "role/job.h"
 #include "role/report.h"
 #include "sim/sim.h"
+#include "toy_early.h"
 #include "wire/edge_terms.h"
 #include "wire/terms.h"
 
@@ -93,6 +94,7 @@ typedef struct toy {
     float theta[TOY_DIM];            // the coordinator's
     float serial[TOY_PAST][TOY_DIM]; // what theta must be, by step, modulo
     uint64_t serial_step;            // the newest there
+    toy_early early;
     toy_disk disk;
     /* who is there, by worker number, as the reports said */
     uint32_t host_of[TOY_HOSTS_MAX]; // that had the number last; 0: none
@@ -303,26 +305,15 @@ static void toy_take_step(toy *t, const muster_job *job, const float *sum)
 /* Add up messages by the job's decoding. */
 static void toy_decode(const muster_job *job, float *sum)
 {
-    size_t block = job->block;
-    for (size_t i = 0; i < job->decoding->term_count; i++) {
-        const muster_code_decode_term *term = &job->decoding->terms[i];
-        uint32_t at = 0;
-        while (job->decoding->used[at] != term->worker) {
-            at++;
-        }
-        MUSTER_ASSERT(at < job->message_count);
-        const float *message = job->messages[at]->data;
-        for (size_t j = 0; j < block; j++) {
-            sum[term->output_block * block + j] +=
-                (float)term->weight * message[term->message_block * block + j];
-        }
+    for (uint32_t i = 0; i < job->message_count; i++) {
+        toy_add_message(job, i, sum);
     }
 }
 
 static void toy_update(toy *t, const muster_job *job)
 {
     float sum[TOY_DIM + 64] = {0};
-    toy_decode(job, sum);
+    toy_early_update(&t->early, job, sum);
     while (t->serial_step <= job->step) {
         toy_serial_step(t);
     }
@@ -357,6 +348,8 @@ static int64_t toy_begin(void *context, uint32_t host, muster_job *job)
     if (job->kind == MUSTER_JOB_GRADIENT) {
         ms = 8 + 4 * muster_rng_exponential(&t->rng) + t->slow_ms[host];
         ms *= t->pace;
+    } else if (job->kind == MUSTER_JOB_DECODE) {
+        ms = 40 * muster_rng_uniform(&t->rng);
     } else if (job->kind == MUSTER_JOB_COMBINE) {
         ms = 0.2 + t->slow_ms[host];
     } else if (job->kind == MUSTER_JOB_SETUP || job->kind == MUSTER_JOB_LOAD) {
@@ -449,7 +442,8 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         result->grad_err = job->decoding->fit.residual;
         result->output = toy_blob(t->theta, sizeof(t->theta));
         break;
-    case MUSTER_JOB_MIX: // there is no gossip here
+    case MUSTER_JOB_DECODE: // by toy_end()
+    case MUSTER_JOB_MIX:    // there is no gossip here
         break;
     case MUSTER_JOB_COMBINE:
         result->output = toy_combine(job);
@@ -473,6 +467,9 @@ static void toy_end(void *context, uint32_t host, bool cancelled,
 {
     toy *t = context;
     result->status = cancelled ? MUSTER_ERR_CANCELLED : MUSTER_OK;
+    if (t->processes[host].job.kind == MUSTER_JOB_DECODE) {
+        toy_early_decode(&t->early, &t->processes[host].job);
+    }
     if (!cancelled) {
         toy_do(t, host, result);
     }
@@ -484,6 +481,9 @@ static void toy_reset(void *context, uint32_t host)
     toy *t = context;
     toy_process *process = &t->processes[host];
     t->lives[host]++;
+    if (host == 0) {
+        toy_early_drop(&t->early);
+    }
     for (uint32_t i = 0; i < TOY_PLANS; i++) {
         if (process->plans[i].number != 0) {
             muster_terms_fini(&process->plans[i].terms);
