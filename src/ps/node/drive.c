@@ -367,9 +367,13 @@ static void sleep_aside(muster_mesh *mesh, int64_t wait_ns)
     stop_driving(mesh);
     int64_t start = muster_clock_ns();
     muster_status status = muster_net_wait(mesh->net, wait_ns, workers_drive);
+    int64_t late_ns = muster_clock_ns() - start - wait_ns;
     (void)pthread_mutex_lock(&mesh->drive_lock);
     int64_t slept_ns = muster_clock_ns() - start;
     count_sleep(mesh, slept_ns);
+    if (late_ns >= 0) { // nothing arrived before
+        muster_protocol_note_wake(mesh->driver.protocol, late_ns);
+    }
     mesh->driver.mean_sleep_ns =
         (mesh->driver.mean_sleep_ns * SLEEPS_OLD + slept_ns) / 8;
     atomic_store(&mesh->shared.asleep, false);

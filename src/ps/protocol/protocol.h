@@ -192,6 +192,9 @@ MUSTER_CHECKED muster_status muster_protocol_localize(
  * sent. */
 void muster_protocol_ask_sync(muster_protocol *node, int64_t now_ns,
                               muster_rowref ref, bool urgent);
+/* The thread that drives this node slept until something was due, and woke so
+ * late. No step. */
+void muster_protocol_note_wake(muster_protocol *node, int64_t late_ns);
 /* Intents for these rows begin or end at this node. While a row has intents it
  * is brought here and stays, as a row or as a replica; the home decides which
  * from the intents of all nodes. Each end follows its begin. */

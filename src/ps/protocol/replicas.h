@@ -38,15 +38,16 @@ typedef struct muster_replica {
 
 /* When replicas are synchronised: sweep.c. */
 typedef struct muster_sweep {
-    uint32_t next;       // index of the replica whose turn is next
-    bool changed;        // one of this turn was changed here
-    uint32_t idle_turns; // in a row that found no change
-    uint32_t pace;       // 1, 2, 4 or 8: the larger the slower
-    int64_t late_ns;     // how late ticks come, about
-    int64_t turn_ns;     // when the turn began
-    int64_t looked_ns;   // when replicas last had their turn
-    int64_t due_ns;      // when the next ones have
-    muster_vec asked;    // muster_rowref: synchronise them at ask_due_ns
+    uint32_t next;        // index of the replica whose turn is next
+    bool changed;         // one of this turn was changed here
+    uint32_t idle_turns;  // in a row that found no change
+    uint32_t pace;        // 1, 2, 4 or 8: the larger the slower
+    int64_t wake_late_ns; // how late the driver's thread wakes, about
+    int64_t tick_late_ns; // how late ticks come
+    int64_t turn_ns;      // when the turn began
+    int64_t looked_ns;    // when replicas last had their turn
+    int64_t due_ns;       // when the next ones have
+    muster_vec asked;     // muster_rowref: synchronise them at ask_due_ns
     int64_t ask_due_ns;
     int64_t asked_ns; // when the last of them were synchronised
 } muster_sweep;

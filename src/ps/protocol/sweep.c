@@ -3,9 +3,12 @@
  *
  * All of them in turn, some every millisecond, so that no step takes long and
  * messages are handled between: once in a period, which is short while there
- * are few, and doubles after every turn that found no change here. When ticks
- * come late, the driver is busy or has no processor: then the pace is slower,
- * periods and budgets are longer.
+ * are few, and doubles after every turn that found no change here. Those that
+ * were not changed here come in every fourth turn only.
+ *
+ * Where the driver's thread wakes late, workers have its processor; where ticks
+ * come very late, it is busy. Then the pace is slower, periods and budgets are
+ * longer.
  *
  * And those that workers ask for, because much of their budget is used. Asks
  * gather for a millisecond, so that they share messages, unless one is
@@ -16,17 +19,20 @@
 
 #define TICK_NS   1000000ll
 #define GATHER_NS 1000000ll
-#define SLICE_MAX 512u
+#define SLICE_MAX 2048u
 
 #define PERIOD_MIN_NS         1000000ll
 #define PERIOD_PER_REPLICA_NS 200ll // at pace 1
 #define PERIOD_PER_KIB_NS     1200ll
 #define IDLE_TURNS_MAX        20u
+#define CLEAN_TURNS           4 // periods between those of a clean replica
 
 #define PACE_MAX     8u
-#define LATE_NS      400000 // slower
-#define IN_TIME_NS   150000 // faster
-#define LATENESS_OLD 15     // of 16: what earlier ticks count
+#define LATE_NS      250000  // wakes: slower
+#define IN_TIME_NS   150000  // faster
+#define BUSY_NS      2000000 // ticks: slower
+#define FREE_NS      1000000 // faster
+#define LATENESS_OLD 15      // of 16: what earlier ones count
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -119,12 +125,25 @@ static uint32_t slice_of(const muster_protocol *node)
     return slice < SLICE_MAX ? (uint32_t)slice : SLICE_MAX;
 }
 
+static void add_late(int64_t *mean_ns, int64_t late_ns)
+{
+    *mean_ns = (*mean_ns * LATENESS_OLD + late_ns) / (LATENESS_OLD + 1);
+}
+
+void muster_protocol_note_wake(muster_protocol *node, int64_t late_ns)
+{
+    add_late(&node->replicas.sweep.wake_late_ns, late_ns);
+}
+
 /* Is there time for more? */
 static void set_pace(muster_sweep *sweep)
 {
-    if (sweep->late_ns > LATE_NS && sweep->pace < PACE_MAX) {
+    bool late = sweep->wake_late_ns > LATE_NS || sweep->tick_late_ns > BUSY_NS;
+    bool in_time =
+        sweep->wake_late_ns < IN_TIME_NS && sweep->tick_late_ns < FREE_NS;
+    if (late && sweep->pace < PACE_MAX) {
         sweep->pace *= 2;
-    } else if (sweep->late_ns < IN_TIME_NS && sweep->pace > 1) {
+    } else if (in_time && sweep->pace > 1) {
         sweep->pace /= 2;
     }
 }
@@ -161,10 +180,16 @@ static void prefetch_replicas(const muster_protocol *node, uint32_t i)
     }
 }
 
-/* Did the owner's row come not long ago, because workers asked for it? */
-static bool is_fresh(const muster_protocol *node, const muster_replica *replica)
+/* Did the owner's row come not long ago, in an earlier turn or because workers
+ * asked for it? A replica that was not changed here lacks only what others
+ * changed. */
+static bool is_fresh(const muster_protocol *node, const muster_replica *replica,
+                     bool changed)
 {
-    return node->step.now_ns - replica->received_ns < period_ns(node) / 2;
+    int64_t period = period_ns(node);
+    int64_t clean = smaller(CLEAN_TURNS * period, node->opts.sync_ns);
+    return !replica->unwanted && node->step.now_ns - replica->received_ns <
+                                     (changed ? period : clean) - period / 2;
 }
 
 /* The turn of the next replica; one that is fresh needs none. */
@@ -174,20 +199,19 @@ static void sweep_one(muster_protocol *node)
     const muster_replica *replica =
         (muster_replica *)node->replicas.all.data + sweep->next;
     prefetch_replicas(node, sweep->next);
-    if (is_fresh(node, replica)) {
-        sweep->changed |= replica->changed_ns > sweep->turn_ns;
+    bool changed = muster_replica_has_changed(node, sweep->next);
+    sweep->changed |= changed;
+    if (is_fresh(node, replica, changed)) {
         sweep->next++;
         return;
     }
-    sweep->changed |= muster_replica_has_changed(node, sweep->next);
     sweep->next += muster_replica_look_at(node, sweep->next, true);
 }
 
 static void sweep_slice(muster_protocol *node)
 {
     muster_sweep *sweep = &node->replicas.sweep;
-    int64_t late = node->step.now_ns - sweep->due_ns;
-    sweep->late_ns = (sweep->late_ns * LATENESS_OLD + late) / 16;
+    add_late(&sweep->tick_late_ns, node->step.now_ns - sweep->due_ns);
     uint32_t left = slice_of(node);
     while (left > 0 && sweep->next < node->replicas.all.count &&
            !node->failed) {
