@@ -339,13 +339,15 @@ static inline bool muster_ps_table_here(const muster_ps_table *table,
 }
 
 /* Prefetch the word of a row. Where a row is found by its key and needs no
- * latch, the word is not used. */
+ * latch, the word is not used. Rows with a bias only have their words read:
+ * eight words share a line, and their rows may be of as many workers. */
 static inline void muster_ps_table_prefetch_word(const muster_ps_table *table,
                                                  uint32_t key)
 {
     if (!table->in_order || muster_ps_table_revoked(table)) {
-        muster_prefetch_write((const char *)table->words_base +
-                              sizeof(muster_word) * key);
+        muster_ps_table_prefetch_line((const char *)table->words_base +
+                                          sizeof(muster_word) * key,
+                                      !muster_ps_table_row_biased(table));
     }
 }
 
