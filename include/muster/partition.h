@@ -24,7 +24,8 @@
  *   Allocation   Control path. Dense kernels take 4 n_c^2 bytes for each class
  *                under way (one a thread), sparse ones about 24 k n_c.
  *   Determinism  Equal options give equal owners for any number of threads,
- *                on one machine with one build.
+ *                on one machine with one build and one number of threads of
+ *                BLAS: its products may differ by that in their last bits.
  *   Not here     Reading files, measuring speeds, moving data.
  *   Versions     Structs that begin with struct_size grow at their end; start
  *                them from the _INIT macro (docs/compatibility.md).

@@ -44,6 +44,16 @@ static void mirror_tile(const float *from, float *to, size_t stride,
     }
 }
 
+/* A tile on the diagonal: BLAS may round s(i, u) and s(u, i) differently. */
+static void mirror_inside(float *tile, size_t stride, uint32_t count)
+{
+    for (uint32_t a = 1; a < count; a++) {
+        for (uint32_t b = 0; b < a; b++) {
+            tile[a * stride + b] = tile[b * stride + a];
+        }
+    }
+}
+
 /* Task `index` counts the tiles above the diagonal row by row. */
 static muster_status build_tile(void *context, uint32_t index)
 {
@@ -64,7 +74,9 @@ static muster_status build_tile(void *context, uint32_t index)
     float *tile = build->matrix + (i * stride + j) * MUSTER_TILE;
     muster_tile_product(left, right, tile, stride);
     clamp_tile(tile, stride, left.count, right.count);
-    if (i != j) {
+    if (i == j) {
+        mirror_inside(tile, stride, left.count);
+    } else {
         mirror_tile(tile, build->matrix + (j * stride + i) * MUSTER_TILE,
                     stride, left.count, right.count);
     }

@@ -1,6 +1,6 @@
 /*
  * kernel_test.c -- kernels against a slow twin that computes every inner
- * product and sorts; for 1, 2 and 3 threads of ours and of BLAS.
+ * product and sorts; for 1, 2 and 3 threads of ours, and one and two of BLAS.
  */
 #include "partition/kernel.h"
 
@@ -162,27 +162,27 @@ static void check_same(const muster_facility *a, const muster_facility *b)
     assert_memory_equal(a->values, b->values, entries * sizeof(float));
 }
 
-static void check_threads(uint32_t clients, bool dense)
+static void build(const kernel_case *c, bool dense, muster_facility *facility)
+{
+    muster_status status = dense ? muster_kernel_dense(&c->input, facility)
+                                 : muster_kernel_sparse(&c->input, facility);
+    assert_int_equal(status, MUSTER_OK);
+}
+
+/* Threads of BLAS may change the last bits of a product, ours none. */
+static void check_threads(uint32_t clients, bool dense, int blas)
 {
     kernel_case c;
+    muster_facility first;
     make_case(&c, 900, 50);
     c.input.clients = clients;
-    muster_facility first = {0};
-    for (uint32_t threads = 1; threads <= 3; threads++) {
-        for (int blas = 1; blas <= 2; blas++) {
-            muster_facility f;
-            c.input.threads = threads;
-            openblas_set_num_threads(blas);
-            muster_status status = dense ? muster_kernel_dense(&c.input, &f)
-                                         : muster_kernel_sparse(&c.input, &f);
-            assert_int_equal(status, MUSTER_OK);
-            if (first.items == 0) {
-                first = f;
-                continue;
-            }
-            check_same(&first, &f);
-            muster_facility_fini(&f);
-        }
+    openblas_set_num_threads(blas);
+    build(&c, dense, &first);
+    for (c.input.threads = 2; c.input.threads <= 3; c.input.threads++) {
+        muster_facility f;
+        build(&c, dense, &f);
+        check_same(&first, &f);
+        muster_facility_fini(&f);
     }
     openblas_set_num_threads(1);
     muster_facility_fini(&first);
@@ -192,9 +192,11 @@ static void check_threads(uint32_t clients, bool dense)
 static void no_number_of_threads_changes_a_bit(void **state)
 {
     (void)state;
-    check_threads(900, true);
-    check_threads(900, false);
-    check_threads(300, false);
+    for (int blas = 1; blas <= 2; blas++) {
+        check_threads(900, true, blas);
+        check_threads(900, false, blas);
+        check_threads(300, false, blas);
+    }
 }
 
 static void every_failed_allocation_is_a_status(void **state)
