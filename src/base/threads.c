@@ -7,9 +7,11 @@
  * for it. Threads join and leave by changing the gate, without a lock: sixteen
  * that take turns at one would need as long as a product of a small layer.
  * Threads look for a new run for a while before they sleep: runs come one right
- * after another, and waking up takes longer still. Nobody sleeps while a run is
- * under way: threads do not end together, and the next run follows the last of
- * them. A run of short parts is for those who are awake.
+ * after another, and waking up takes longer still. In a run that is under way
+ * they look for longer: threads do not end together, and the next run follows
+ * the last of them. But a task may take minutes, so both have an end; the
+ * caller, too, then sleeps, until the last thread has left its run. A run of
+ * short parts is for those who are awake.
  *
  *     gate:  runs so far (24 bits) | open (1) | threads in the run (7)
  *
@@ -18,7 +20,8 @@
  *      nobody is in it.
  *   2. A thread joins each run at most once. It may miss one.
  *   3. Who is about to sleep says so before the system looks at the gate; who
- *      opens the gate looks for sleepers afterwards.
+ *      opens the gate, or leaves a run as the last one, looks for sleepers
+ *      afterwards.
  */
 #define _GNU_SOURCE
 #include "base/threads.h"
@@ -45,6 +48,8 @@
 #define LOOKS_UNTIMED 16u // without a clock
 #define LOOK_FAST_NS  50000
 #define LOOK_NS       1000000
+/* And in a run that is under way: a piece of a job takes 5 to 10 ms. */
+#define LOOK_RUN_NS 10000000
 /* Work of a part: less is not worth a thread that is awake, or its waking. Work
  * is told for data in the thread's own cache; what another thread has left in
  * its cache takes three to five times as long. */
@@ -69,8 +74,9 @@ struct muster_threads {
     void *context;
     uint32_t count;
     _Atomic bool is_ending;
-    _Atomic uint32_t sleepers; // threads that wait for the gate
+    _Atomic uint32_t sleepers; // threads that wait for a run
     _Alignas(64) _Atomic uint32_t gate;
+    _Atomic bool is_caller_asleep; // beside the gate: who leaves has that line
     _Alignas(64) _Atomic uint32_t next; // the number to take
 };
 
@@ -101,11 +107,12 @@ static void work(muster_threads *pool)
 typedef struct watcher {
     uint32_t looks;
     int64_t since_ns;
+    int64_t run_ns; // looked in runs, which since_ns leaves out
 } watcher;
 
-/* Between two looks; false: it has been long enough. The time of a run that is
- * under way does not count. */
-static bool look_on(watcher *w, bool is_running)
+/* Between two looks; false: it has been long enough. Time in a run that is
+ * under way does not count, up to LOOK_RUN_NS. */
+static bool look_on(watcher *w, bool is_in_run)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -115,8 +122,10 @@ static bool look_on(watcher *w, bool is_running)
     }
     int64_t now_ns = muster_clock_ns();
     w->since_ns = w->since_ns != 0 ? w->since_ns : now_ns;
-    if (is_running && now_ns - w->since_ns > LOOK_FAST_NS) {
-        w->since_ns = now_ns - LOOK_FAST_NS;
+    int64_t beyond_ns = now_ns - w->since_ns - LOOK_FAST_NS;
+    if (is_in_run && beyond_ns > 0 && w->run_ns < LOOK_RUN_NS) {
+        w->run_ns += beyond_ns;
+        w->since_ns += beyond_ns;
     }
     if (now_ns - w->since_ns >= LOOK_FAST_NS) {
         w->looks--; // the clock each time from now on
@@ -125,17 +134,20 @@ static bool look_on(watcher *w, bool is_running)
     return now_ns - w->since_ns < LOOK_NS;
 }
 
+/* What a sleeper waits for; bits. */
+typedef enum waking { A_RUN = 1, END_OF_RUN = 2 } waking;
+
 /* Sleep while the gate is `seen`; may return at any time. */
-static void sleep_while(muster_threads *pool, uint32_t seen)
+static void sleep_while(muster_threads *pool, uint32_t seen, waking what)
 {
-    (void)syscall(SYS_futex, &pool->gate, FUTEX_WAIT_PRIVATE, seen, NULL, NULL,
-                  0);
+    (void)syscall(SYS_futex, &pool->gate, FUTEX_WAIT_BITSET_PRIVATE, seen, NULL,
+                  NULL, what);
 }
 
-static void wake(muster_threads *pool, int count)
+static void wake(muster_threads *pool, int count, waking what)
 {
-    (void)syscall(SYS_futex, &pool->gate, FUTEX_WAKE_PRIVATE, count, NULL, NULL,
-                  0);
+    (void)syscall(SYS_futex, &pool->gate, FUTEX_WAKE_BITSET_PRIVATE, count,
+                  NULL, NULL, what);
 }
 
 static bool is_running(uint32_t gate)
@@ -163,12 +175,20 @@ static bool join(muster_threads *pool, uint32_t *seen_inout)
         }
         if (!look_on(&self, is_running(gate))) {
             atomic_fetch_add(&pool->sleepers, 1);
-            sleep_while(pool, gate);
+            sleep_while(pool, gate, A_RUN);
             atomic_fetch_sub(&pool->sleepers, 1);
         }
         gate = atomic_load(&pool->gate);
     }
     return false;
+}
+
+static void leave(muster_threads *pool)
+{
+    uint32_t gate = atomic_fetch_sub(&pool->gate, 1) - 1;
+    if (!is_running(gate) && atomic_load(&pool->is_caller_asleep)) {
+        wake(pool, 1, END_OF_RUN);
+    }
 }
 
 static void *serve(void *argument)
@@ -177,7 +197,7 @@ static void *serve(void *argument)
     uint32_t seen = 0;
     while (join(pool, &seen)) {
         work(pool);
-        atomic_fetch_sub(&pool->gate, 1);
+        leave(pool);
     }
     return NULL;
 }
@@ -224,7 +244,7 @@ void muster_threads_free(muster_threads *pool)
     }
     atomic_store(&pool->is_ending, true);
     atomic_fetch_add(&pool->gate, GATE_RUN);
-    wake(pool, INT_MAX);
+    wake(pool, INT_MAX, A_RUN);
     for (uint32_t i = 0; i < pool->started; i++) {
         pthread_join(pool->threads[i], NULL);
     }
@@ -236,12 +256,18 @@ uint32_t muster_threads_count(const muster_threads *pool)
     return pool != NULL ? pool->started + 1 : 1;
 }
 
-/* Wait until nobody is in the run: tasks are short. */
-static void wait_idle(const muster_threads *pool)
+/* Wait until nobody is in the run, which is closed. */
+static void wait_idle(muster_threads *pool)
 {
     watcher self = {0};
-    while ((atomic_load(&pool->gate) & GATE_ACTIVE) != 0) {
-        (void)look_on(&self, true);
+    uint32_t gate = atomic_load(&pool->gate);
+    while (is_running(gate)) {
+        if (!look_on(&self, true)) {
+            atomic_store(&pool->is_caller_asleep, true);
+            sleep_while(pool, gate, END_OF_RUN);
+            atomic_store(&pool->is_caller_asleep, false);
+        }
+        gate = atomic_load(&pool->gate);
     }
 }
 
@@ -314,7 +340,7 @@ static void run(muster_threads *pool, uint32_t count, bool is_waking,
     atomic_fetch_add(&pool->gate, GATE_RUN | GATE_OPEN);
     if (is_waking && atomic_load(&pool->sleepers) > 0) {
         keep_apart(pool);
-        wake(pool, (int)count - 1);
+        wake(pool, (int)count - 1, A_RUN);
     }
     work(pool);
     atomic_fetch_and(&pool->gate, ~GATE_OPEN);

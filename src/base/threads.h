@@ -8,6 +8,8 @@
  *
  * The calling thread takes part. Threads take the lowest number that is left,
  * so tasks must not depend on one another, nor on which thread runs them.
+ * Who waits, for a run or for its end, looks for some milliseconds and then
+ * sleeps: a task may take minutes, and runs of microseconds wake nobody.
  * Short work is shared by the threads that are awake; nobody is woken for it:
  *
  *     parts = muster_threads_parts(pool, work_us);

@@ -4,11 +4,11 @@
 #include "run/placed.h"
 
 #include <inttypes.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/threads.h"
 #include "code/numbers.h"
 #include "run/build.h"
 #include "run/placement.h"
@@ -31,8 +31,8 @@ static bool is_one_each(const muster_code *code)
 
 static uint32_t threads_here(void)
 {
-    long here = sysconf(_SC_NPROCESSORS_ONLN);
-    return (uint32_t)(here < 1 ? 1 : here < THREADS_MAX ? here : THREADS_MAX);
+    uint32_t here = muster_threads_here();
+    return here < THREADS_MAX ? here : THREADS_MAX;
 }
 
 static muster_status place(const muster_placing *placing,
