@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/threads.h"
 #include "data/ratings.h"
 #include "muster/ps.h"
 #include "ps/store/slab.h"
@@ -52,7 +53,8 @@ static plain_mf make_plain_mf(bench_team *t)
 {
     plain_mf p = {0};
     muster_ratings_zipf zipf = MUSTER_RATINGS_ZIPF_INIT;
-    bench_check(muster_ratings_make_zipf(&zipf, &p.ratings));
+    bench_check(
+        muster_ratings_make_zipf(&zipf, muster_threads_here(), &p.ratings));
     qsort(p.ratings.cells, p.ratings.count, sizeof(muster_cell), by_column);
     p.cols = bench_must(
         muster_slab_map((size_t)p.ratings.cols * MF_RANK * 4, &p.cols_mapped));

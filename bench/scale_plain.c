@@ -198,6 +198,7 @@ double scale_plain_mf(const char *model, const char *data, uint32_t threads,
                              .l2 = -1,
                              .epochs = 1,
                              .parts_max = threads,
+                             .threads = threads,
                              .seed = seed};
     muster_error error;
     void *task;

@@ -13,7 +13,7 @@
  *   Promise      Every value is finite, every index below rows and cols, at
  *                least one cell.
  *   Ownership    load gives, free ends.
- *   Determinism  The same spec gives the same cells.
+ *   Determinism  The same spec gives the same cells, on any number of threads.
  */
 #ifndef MUSTER_DATA_RATINGS_H
 #define MUSTER_DATA_RATINGS_H
@@ -40,9 +40,11 @@ typedef struct muster_ratings {
     muster_cell *cells;
 } muster_ratings;
 
-/* MUSTER_ERR_INPUT with file:line, MUSTER_ERR_INVALID for a zipf: option,
- * MUSTER_ERR_NO_MEMORY. */
+/* As many as `threads`, 0 being 1, make a matrix that is made up; they change
+ * none of its bits. MUSTER_ERR_INPUT with file:line, MUSTER_ERR_INVALID for a
+ * zipf: option, MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_ratings_load(const char *spec,
+                                                 uint32_t threads,
                                                  muster_error *error_out,
                                                  muster_ratings *ratings_out);
 MUSTER_CHECKED muster_status muster_ratings_read(muster_source *source,
@@ -64,7 +66,8 @@ typedef struct muster_ratings_zipf {
         100000u, 10000u, 2000000u, 32u, 1.1, 0.1, 1u \
     }
 
-MUSTER_CHECKED muster_status muster_ratings_make_zipf(
-    const muster_ratings_zipf *opts, muster_ratings *ratings_out);
+MUSTER_CHECKED muster_status
+muster_ratings_make_zipf(const muster_ratings_zipf *opts, uint32_t threads,
+                         muster_ratings *ratings_out);
 
 #endif // MUSTER_DATA_RATINGS_H

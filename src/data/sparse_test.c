@@ -109,10 +109,16 @@ static void the_zipf_matrix_is_skewed_and_repeatable(void **state)
     muster_ratings one = {0};
     muster_ratings two = {0};
     muster_error error;
-    assert_int_equal(muster_ratings_load(spec, &error, &one), MUSTER_OK);
-    assert_int_equal(muster_ratings_load(spec, &error, &two), MUSTER_OK);
+    assert_int_equal(muster_ratings_load(spec, 1, &error, &one), MUSTER_OK);
     assert_int_equal(one.count, 20000);
-    assert_memory_equal(one.cells, two.cells, one.count * sizeof(*one.cells));
+    for (uint32_t threads = 0; threads < 6; threads++) {
+        assert_int_equal(muster_ratings_load(spec, threads, &error, &two),
+                         MUSTER_OK);
+        assert_int_equal(two.count, one.count);
+        assert_memory_equal(one.cells, two.cells,
+                            one.count * sizeof(*one.cells));
+        muster_ratings_fini(&two);
+    }
     uint64_t first = 0;
     uint64_t tenth = 0;
     for (uint64_t i = 0; i < one.count; i++) {
@@ -122,10 +128,9 @@ static void the_zipf_matrix_is_skewed_and_repeatable(void **state)
     // (10)^1.1 = 12.6 times as often.
     assert_true(first > 9 * tenth && first < 18 * tenth);
     muster_ratings_fini(&one);
-    muster_ratings_fini(&two);
-    assert_int_equal(muster_ratings_load("zipf:rows=0", &error, &one),
+    assert_int_equal(muster_ratings_load("zipf:rows=0", 1, &error, &one),
                      MUSTER_ERR_INVALID);
-    assert_int_equal(muster_ratings_load("zipf:what=1", &error, &one),
+    assert_int_equal(muster_ratings_load("zipf:what=1", 1, &error, &one),
                      MUSTER_ERR_INVALID);
 }
 

@@ -139,16 +139,20 @@ static float *factors_of(uint32_t count, uint32_t rank)
     return muster_mem_array((size_t)count * rank, sizeof(float));
 }
 
-static void make_all(making *m)
+static void make_all(making *m, uint32_t threads)
 {
     muster_threads *pool = NULL; // out of memory: this thread does it alone
-    (void)!muster_threads_create(muster_threads_here(), &pool);
+    threads = threads < MUSTER_THREADS_MAX ? threads : MUSTER_THREADS_MAX;
+    if (threads > 1) {
+        (void)!muster_threads_create(threads, &pool);
+    }
     muster_threads_run(pool, PARTS, make_both_factors, m);
     muster_threads_run(pool, PARTS, make_cells, m);
     muster_threads_free(pool);
 }
 
 muster_status muster_ratings_make_zipf(const muster_ratings_zipf *opts,
+                                       uint32_t threads,
                                        muster_ratings *ratings_out)
 {
     making m = {.opts = opts,
@@ -159,7 +163,7 @@ muster_status muster_ratings_make_zipf(const muster_ratings_zipf *opts,
     built = weights_make(opts->cols, opts->exponent, &m.cols) && built &&
             m.row_factors != NULL && m.col_factors != NULL && m.cells != NULL;
     if (built) {
-        make_all(&m);
+        make_all(&m, threads);
     }
     weights_free(&m.rows);
     weights_free(&m.cols);
@@ -193,7 +197,8 @@ static const muster_spec_field fields[] = {
     {.name = NULL},
 };
 
-muster_status muster_ratings_load(const char *spec, muster_error *error_out,
+muster_status muster_ratings_load(const char *spec, uint32_t threads,
+                                  muster_error *error_out,
                                   muster_ratings *ratings_out)
 {
     const char *params;
@@ -203,7 +208,7 @@ muster_status muster_ratings_load(const char *spec, muster_error *error_out,
         muster_status status = muster_spec_read("--data zipf", params, fields,
                                                 &opts, NULL, error_out);
         if (status == MUSTER_OK) {
-            status = muster_ratings_make_zipf(&opts, ratings_out);
+            status = muster_ratings_make_zipf(&opts, threads, ratings_out);
             if (status != MUSTER_OK) {
                 return muster_error_set(error_out, status,
                                         "--data %s: out of memory", spec);

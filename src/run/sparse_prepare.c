@@ -176,6 +176,7 @@ static muster_status make_task(muster_task_run *run, muster_error *error_out)
                   : -1,
         .epochs = (uint32_t)muster_config_uint(config, MUSTER_OPT_EPOCHS),
         .parts_max = run->parts,
+        .threads = run->threads,
         .seed = muster_config_uint(config, MUSTER_OPT_SEED),
     };
     run->ops = muster_task_find(opts.model);

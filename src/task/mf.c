@@ -53,9 +53,10 @@ static muster_status load(muster_mf *m, const muster_task_opts *opts,
                           muster_error *error_out)
 {
     muster_status status =
-        muster_ratings_load(opts->data, error_out, &m->train);
+        muster_ratings_load(opts->data, opts->threads, error_out, &m->train);
     if (status == MUSTER_OK && opts->test != NULL) {
-        status = muster_ratings_load(opts->test, error_out, &m->test);
+        status =
+            muster_ratings_load(opts->test, opts->threads, error_out, &m->test);
     }
     if (status != MUSTER_OK) {
         return status;

@@ -23,7 +23,7 @@ static muster_mf make(uint32_t parts)
     zipf.rows = 60;
     zipf.cols = 40;
     zipf.cells = 900;
-    assert_int_equal(muster_ratings_make_zipf(&zipf, &m.train), MUSTER_OK);
+    assert_int_equal(muster_ratings_make_zipf(&zipf, 1, &m.train), MUSTER_OK);
     assert_int_equal(muster_mf_arrange(&m), MUSTER_OK);
     return m;
 }
@@ -197,10 +197,10 @@ static void test_cells_are_measured_where_their_rows_are(void **state)
     zipf.rows = 50;
     zipf.cols = 40;
     zipf.cells = 300;
-    assert_int_equal(muster_ratings_make_zipf(&zipf, &m.train), MUSTER_OK);
+    assert_int_equal(muster_ratings_make_zipf(&zipf, 1, &m.train), MUSTER_OK);
     zipf.rows = 60;
     zipf.seed++;
-    assert_int_equal(muster_ratings_make_zipf(&zipf, &m.test), MUSTER_OK);
+    assert_int_equal(muster_ratings_make_zipf(&zipf, 1, &m.test), MUSTER_OK);
     m.train.rows = m.test.rows;
     assert_int_equal(muster_mf_arrange(&m), MUSTER_OK);
     assert_true(m.parts_at[0].test == 0);
@@ -353,7 +353,7 @@ static muster_mf make_random(uint32_t parts)
     zipf.rows = 300;
     zipf.cols = 200;
     zipf.cells = MANY_CELLS;
-    assert_int_equal(muster_ratings_make_zipf(&zipf, &m.train), MUSTER_OK);
+    assert_int_equal(muster_ratings_make_zipf(&zipf, 1, &m.train), MUSTER_OK);
     assert_int_equal(muster_mf_arrange(&m), MUSTER_OK);
     return m;
 }

@@ -3,9 +3,9 @@
  * parameter server.
  *
  * A task reads its data, adds its tables, and then does an epoch's share of
- * work for whoever asks: worker `part` of `parts`. It makes no threads and
- * knows nothing of nodes; the runtime brings workers, barriers and files, the
- * benchmark brings one worker and a clock.
+ * work for whoever asks: worker `part` of `parts`. It makes no threads, but
+ * while its data is made up, and knows nothing of nodes; the runtime brings
+ * workers, barriers and files, the benchmark brings one worker and a clock.
  *
  *   Lifecycle    create; tables (once per node); work and evaluate, as often
  *                as wanted; free.
@@ -42,6 +42,7 @@ typedef struct muster_task_opts {
     uint32_t epochs;       // of the whole run, for schedules; >= 1
     bool open_ended;       // nobody asked for so many: it may stop earlier
     uint32_t parts_max;    // workers that will share the work
+    uint32_t threads;      // for create, to make up data with; 0: 1
     uint64_t seed;
 } muster_task_opts;
 
