@@ -35,6 +35,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,6 +51,8 @@
 #define LOOK_NS       1000000
 /* And in a run that is under way: a piece of a job takes 5 to 10 ms. */
 #define LOOK_RUN_NS 10000000
+/* Who gives way has about a tenth of a processor that others want too. */
+#define YIELD_NICE 10
 /* Work of a part: less is not worth a thread that is awake, or its waking. Work
  * is told for data in the thread's own cache; what another thread has left in
  * its cache takes three to five times as long. */
@@ -65,6 +68,7 @@ _Static_assert(MUSTER_THREADS_MAX <= GATE_ACTIVE, "threads fit the gate");
 struct muster_threads {
     pthread_t threads[MUSTER_THREADS_MAX];
     uint32_t started;  // of them: all but the caller
+    bool yields;       // threads but the caller give way to others
     cpu_set_t allowed; // processors of the program
     uint32_t processors;
     bool is_placed; // each thread on a group of them; see keep_apart()
@@ -191,10 +195,21 @@ static void leave(muster_threads *pool)
     }
 }
 
+/* On Linux a priority is a thread's own. A thread that may not have a lower
+ * one does its work all the same. */
+void muster_threads_give_way(void)
+{
+    int now = getpriority(PRIO_PROCESS, 0);
+    (void)setpriority(PRIO_PROCESS, 0, now + YIELD_NICE);
+}
+
 static void *serve(void *argument)
 {
     muster_threads *pool = argument;
     uint32_t seen = 0;
+    if (pool->yields) {
+        muster_threads_give_way();
+    }
     while (join(pool, &seen)) {
         work(pool);
         leave(pool);
@@ -216,7 +231,8 @@ static bool start_thread(muster_threads *pool)
     return is_started;
 }
 
-muster_status muster_threads_create(uint32_t threads, muster_threads **pool_out)
+static muster_status make(uint32_t threads, bool yields,
+                          muster_threads **pool_out)
 {
     MUSTER_ASSERT(threads > 0 && threads <= MUSTER_THREADS_MAX);
     muster_threads *pool = muster_mem_raw_aligned(1, sizeof(*pool));
@@ -224,6 +240,7 @@ muster_status muster_threads_create(uint32_t threads, muster_threads **pool_out)
         return MUSTER_ERR_NO_MEMORY;
     }
     memset(pool, 0, sizeof(*pool));
+    pool->yields = yields;
     if (sched_getaffinity(0, sizeof(pool->allowed), &pool->allowed) == 0) {
         pool->processors = (uint32_t)CPU_COUNT(&pool->allowed);
     }
@@ -235,6 +252,17 @@ muster_status muster_threads_create(uint32_t threads, muster_threads **pool_out)
     }
     *pool_out = pool;
     return MUSTER_OK;
+}
+
+muster_status muster_threads_create(uint32_t threads, muster_threads **pool_out)
+{
+    return make(threads, false, pool_out);
+}
+
+muster_status muster_threads_create_yielding(uint32_t threads,
+                                             muster_threads **pool_out)
+{
+    return make(threads, true, pool_out);
 }
 
 void muster_threads_free(muster_threads *pool)

@@ -38,6 +38,14 @@ uint32_t muster_threads_here(void);
  * MUSTER_ERR_NO_MEMORY: the system has no memory or no threads left. */
 MUSTER_CHECKED muster_status muster_threads_create(uint32_t threads,
                                                    muster_threads **pool_out);
+/* The same, and all threads but the caller give way as below. */
+MUSTER_CHECKED muster_status
+muster_threads_create_yielding(uint32_t threads, muster_threads **pool_out);
+
+/* From now on the calling thread, it alone, gives way to others, as nice(1)
+ * makes a process. */
+void muster_threads_give_way(void);
+
 /* NULL is allowed and does nothing. */
 void muster_threads_free(muster_threads *pool);
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -104,6 +105,7 @@ typedef struct meeting {
     pthread_t caller;
     _Atomic uint32_t there;
     _Atomic int processors; // of the other thread
+    _Atomic int nice;       // likewise
 } meeting;
 
 static void meet(void *context, uint32_t index)
@@ -112,6 +114,7 @@ static void meet(void *context, uint32_t index)
     cpu_set_t mine;
     (void)index;
     if (pthread_equal(pthread_self(), both->caller) == 0) {
+        both->nice = getpriority(PRIO_PROCESS, 0);
         if (sched_getaffinity(0, sizeof(mine), &mine) == 0) {
             both->processors = CPU_COUNT(&mine);
         }
@@ -120,6 +123,25 @@ static void meet(void *context, uint32_t index)
     while (both->there < 2) {
         (void)sched_yield();
     }
+}
+
+static void threads_that_yield_have_a_lower_priority(void **state)
+{
+    (void)state;
+    int here = getpriority(PRIO_PROCESS, 0); // a larger one is nicer
+    muster_threads *equal = NULL;
+    muster_threads *lower = NULL;
+    assert_int_equal(muster_threads_create(2, &equal), MUSTER_OK);
+    assert_int_equal(muster_threads_create_yielding(2, &lower), MUSTER_OK);
+    meeting first = {.caller = pthread_self()};
+    meeting second = {.caller = pthread_self()};
+    muster_threads_run(equal, 2, meet, &first);
+    muster_threads_run(lower, 2, meet, &second);
+    assert_int_equal(first.nice, here);
+    assert_true(here < 19 ? second.nice > here : second.nice == here);
+    assert_int_equal(getpriority(PRIO_PROCESS, 0), here);
+    muster_threads_free(equal);
+    muster_threads_free(lower);
 }
 
 /* Processors that this thread may use and choose from; 0, and why: none. */
@@ -288,6 +310,7 @@ int main(void)
         cmocka_unit_test(threads_that_did_nothing_end),
         cmocka_unit_test(short_work_has_few_parts),
         cmocka_unit_test(a_thread_wakes_on_processors_of_its_own),
+        cmocka_unit_test(threads_that_yield_have_a_lower_priority),
         cmocka_unit_test(nobody_sleeps_while_a_run_is_under_way),
         cmocka_unit_test(who_waits_sleeps_in_a_run_of_minutes),
         cmocka_unit_test(parts_cover_a_range_once),

@@ -239,6 +239,7 @@ muster_status muster_executor_create_evaluator(const muster_executor *of,
         return MUSTER_ERR_NO_MEMORY;
     }
     muster_executor_init(&self->base, &evaluator_ops, &muster_executor_heap);
+    self->base.yields = true;
     self->evaluation.of = muster_job_coordinator_const(of);
     self->evaluation.frame = &self->base;
     *executor_out = &self->base;

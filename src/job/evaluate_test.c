@@ -5,8 +5,12 @@
 #include "job/job_test.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "base/mem.h"
+#include "job/inside.h"
 
 #define TURNS     4u
 #define COUNT(of) (sizeof(of) / sizeof((of)[0]))
@@ -96,6 +100,45 @@ static void an_evaluator_reads_its_model_while_steps_go_on(void **state)
     close_bed(&bed, all.evaluator, all.model);
 }
 
+/* Two tasks that are there at once; the second thread's priority. */
+typedef struct meeting {
+    pthread_t caller;
+    _Atomic uint32_t there;
+    int nice;
+} meeting;
+
+static void meet(void *context, uint32_t index)
+{
+    meeting *both = context;
+    (void)index;
+    if (pthread_equal(pthread_self(), both->caller) == 0) {
+        both->nice = getpriority(PRIO_PROCESS, 0);
+    }
+    both->there++;
+    while (both->there < 2) {
+        (void)sched_yield();
+    }
+}
+
+static void all_threads_of_an_evaluator_give_way(void **state)
+{
+    (void)state;
+    testbed bed;
+    muster_blob *model;
+    muster_executor *evaluator = open_bed(&bed, &model);
+    int here = getpriority(PRIO_PROCESS, 0); // a larger one is nicer
+    meeting steps = {.caller = pthread_self()};
+    meeting beside = {.caller = pthread_self()};
+    assert_int_equal(muster_executor_use_threads(bed.coordinator, 2),
+                     MUSTER_OK);
+    assert_int_equal(muster_executor_use_threads(evaluator, 2), MUSTER_OK);
+    muster_threads_run(bed.coordinator->pool, 2, meet, &steps);
+    muster_threads_run(evaluator->pool, 2, meet, &beside);
+    assert_int_equal(steps.nice, here);
+    assert_true(here < 19 ? beside.nice > here : beside.nice == here);
+    close_bed(&bed, evaluator, model);
+}
+
 static void an_evaluator_does_nothing_else(void **state)
 {
     (void)state;
@@ -154,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_evaluator_reads_its_model_while_steps_go_on),
+        cmocka_unit_test(all_threads_of_an_evaluator_give_way),
         cmocka_unit_test(an_evaluator_does_nothing_else),
         cmocka_unit_test(an_evaluation_can_be_cut_off_and_done_again),
         cmocka_unit_test(an_evaluator_without_memory_says_so),

@@ -49,8 +49,12 @@ muster_status muster_executor_use_threads(muster_executor *executor,
                                           uint32_t threads)
 {
     MUSTER_ASSERT(!executor->is_busy && executor->pool == NULL);
-    return threads > 1 ? muster_threads_create(threads, &executor->pool)
-                       : MUSTER_OK;
+    if (threads < 2) {
+        return MUSTER_OK;
+    }
+    return executor->yields
+               ? muster_threads_create_yielding(threads, &executor->pool)
+               : muster_threads_create(threads, &executor->pool);
 }
 
 typedef struct shared_range {

@@ -128,7 +128,8 @@ const uint32_t *muster_executor_owned(const muster_executor *executor);
 /* How many samples are in the shards before each, and in all of them. Lent. */
 const uint64_t *muster_executor_shards(const muster_executor *executor);
 
-/* How many threads share a piece: 1 to MUSTER_THREADS_MAX, 1 at first.
+/* How many threads share a piece: 1 to MUSTER_THREADS_MAX, 1 at first. Those
+ * of an evaluator, but the caller, give way to others; see base/threads.h.
  * Before the first job. MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status
 muster_executor_use_threads(muster_executor *executor, uint32_t threads);

@@ -42,6 +42,7 @@ struct muster_executor {
     const executor_ops *ops;
     muster_executor_alloc alloc;
     muster_threads *pool; // NULL: one thread
+    bool yields;          // the pool's threads give way to others
     bool is_busy;
     muster_status status; // of the last begin or piece
     muster_job job;

@@ -21,7 +21,6 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "base/assert.h"
@@ -29,10 +28,9 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/threads.h"
 
 #define NAP_NS (100 * MUSTER_NS_PER_MS)
-/* Of a thread that yields: about a tenth of a core that others want too. */
-#define YIELD_NICE 10
 
 typedef struct slot {
     muster_job job;
@@ -290,19 +288,11 @@ static void work_one(muster_compute *compute)
                           memory_order_relaxed);
 }
 
-/* On Linux a priority is a thread's own. A thread that may not have a lower
- * one does its work all the same. */
-static void give_way(void)
-{
-    int now = getpriority(PRIO_PROCESS, 0);
-    (void)setpriority(PRIO_PROCESS, 0, now + YIELD_NICE);
-}
-
 static void *work(void *argument)
 {
     muster_compute *compute = argument;
     if (compute->opts.yields) {
-        give_way();
+        muster_threads_give_way();
     }
     lock(compute);
     while (!compute->stopping || compute->done < compute->submitted) {

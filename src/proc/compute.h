@@ -60,8 +60,8 @@ typedef struct muster_compute_opts {
     muster_compute_engine engine;
     muster_slowness slowness; // its delay: the compute thread's until stop
     uint32_t queue_max;       // jobs submitted and not yet taken
-    bool yields; // the thread gives way to others, as nice(1) makes a process
-    void (*wake)(void *net); // called on the compute thread
+    bool yields;              // the thread gives way to others: base/threads.h
+    void (*wake)(void *net);  // called on the compute thread
     void *wake_context;
 } muster_compute_opts;
 
