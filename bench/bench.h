@@ -7,8 +7,9 @@
  *   {"name": "star_1e5", "value": 0.41, "unit": "ms",
  *    "baseline": "openmpi_tcp", "baseline_value": 1.9, "ratio": 0.216}
  *
- * without it, a line for a person. A baseline that is not there (its program is
- * missing) is null, and so is the ratio; it is never made up.
+ * without it, a line for a person. A value that could not be had is null; so
+ * are a baseline that is not there (its program is missing), and the ratio:
+ * none is made up.
  *
  *   Ownership    Strings are lent for the call.
  *   Threads      One.
@@ -27,8 +28,8 @@
 #include <string.h>
 
 typedef struct bench_row {
-    const char *name; // unique in the program's output
-    double value;
+    const char *name;      // unique in the program's output
+    double value;          // NAN: was not to be had
     const char *unit;      // "ms", "GB/s", "rows/s"
     const char *baseline;  // what it is compared with; NULL: nothing
     double baseline_value; // same unit; NAN: was not to be had
@@ -54,27 +55,42 @@ static inline int bench_usage(int argc, char **argv, const char *usage)
     return asked ? 0 : 2;
 }
 
+/* A number of JSON, or null. */
+static inline void bench_print_number(const char *key, double value, int digits)
+{
+    if (isfinite(value)) {
+        printf("\"%s\": %.*g", key, digits, value);
+    } else {
+        printf("\"%s\": null", key);
+    }
+}
+
+static inline void bench_print_json(const bench_row *row, double baseline,
+                                    double ratio)
+{
+    printf("{\"name\": \"%s\", ", row->name);
+    bench_print_number("value", row->value, 6);
+    printf(", \"unit\": \"%s\"", row->unit);
+    if (row->baseline != NULL) {
+        printf(", \"baseline\": \"%s\", ", row->baseline);
+    } else {
+        printf(", \"baseline\": null, ");
+    }
+    bench_print_number("baseline_value", baseline, 6);
+    printf(", ");
+    bench_print_number("ratio", ratio, 4);
+    printf("}\n");
+}
+
 /* Print one row and flush it. ratio = value / baseline_value: below 1 is
  * better where the value is a time, above 1 where it is a rate. */
 static inline void bench_print(const bench_row *row, bool json)
 {
     bool compared = row->baseline != NULL && isfinite(row->baseline_value) &&
                     row->baseline_value != 0.0;
-    double ratio = compared ? row->value / row->baseline_value : 0.0;
+    double ratio = compared ? row->value / row->baseline_value : NAN;
     if (json) {
-        printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"",
-               row->name, row->value, row->unit);
-        if (row->baseline != NULL) {
-            printf(", \"baseline\": \"%s\"", row->baseline);
-        } else {
-            printf(", \"baseline\": null");
-        }
-        if (compared) {
-            printf(", \"baseline_value\": %.6g, \"ratio\": %.4g}\n",
-                   row->baseline_value, ratio);
-        } else {
-            printf(", \"baseline_value\": null, \"ratio\": null}\n");
-        }
+        bench_print_json(row, compared ? row->baseline_value : NAN, ratio);
     } else if (compared) {
         printf("%-24s %10.4g %-6s %-16s %10.4g %-6s ratio %.3f\n", row->name,
                row->value, row->unit, row->baseline, row->baseline_value,

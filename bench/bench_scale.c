@@ -75,8 +75,8 @@ typedef struct scale_bench {
     int64_t start_ns;
     uint32_t found_count;
     scale_found found[TASKS];
-    char graphs[TASKS][64]; // folders of smaller graphs; empty: none
-    char program[4096];     // muster
+    char graphs[TASKS][SCALE_FOLDER_BYTES]; // smaller ones; empty: none
+    char program[4096];                     // muster
 } scale_bench;
 
 /* Numbers, or with `seconds_out` pairs AxB. Returns how many; 0: illegal. */
@@ -240,9 +240,9 @@ static bool run_apart(const scale_task *task, scale_layout *l,
 {
     apart a = {.task = task};
     bool good = scale_run_apart(command, l->nodes, take_apart, &a);
-    l->rates[l->runs] = a.rate;
-    l->quality[l->runs] = a.quality / a.runs;
-    l->waits[l->runs] = 0;
+    l->rates[l->runs] = good ? a.rate : NAN;
+    l->quality[l->runs] = good ? a.quality / a.runs : NAN;
+    l->waits[l->runs] = good ? 0 : NAN;
     return good;
 }
 
@@ -253,9 +253,10 @@ static bool run_together(const scale_task *task, scale_layout *l,
     uint32_t run = l->runs;
     bool good =
         scale_run(command, l->kind == SCALE_STOPPED, line, sizeof(line));
+    double waits = l->nodes > 1 ? member(line, "wait_share") : 0;
     l->rates[run] = good ? member(line, "units_per_s") : NAN;
-    l->quality[run] = member(line, task->quality);
-    l->waits[run] = l->nodes > 1 ? member(line, "wait_share") : 0;
+    l->quality[run] = good ? member(line, task->quality) : NAN;
+    l->waits[run] = good ? waits : NAN;
     return good;
 }
 
@@ -321,6 +322,7 @@ static void add_task(scale_bench *b, const scale_task *task)
     scale_found *found = &b->found[b->found_count++];
     uint32_t nodes = most_nodes(b);
     found->task = task;
+    found->size = b->data != NULL ? b->data : task->size;
     found->count = 1;
     found->layouts[0] = (scale_layout){.nodes = 1, .threads = 1};
     for (uint32_t i = 0; i < b->thread_count; i++) {
@@ -363,29 +365,78 @@ static void run_repeats(scale_bench *b)
     run_all(b, true);
 }
 
-/* Smaller graphs for the tasks that want them. */
-static bool make_graphs(scale_bench *b)
+static bool is_there(const char *path)
 {
-    for (uint32_t i = 0; i < b->found_count && b->data == NULL; i++) {
-        const scale_task *task = b->found[i].task;
-        char data[2048];
-        data_path(task->data, data, sizeof(data));
-        if (task->every > 0 &&
-            !scale_graph_make(data, task->every, task->ranked,
-                              b->graphs[task - tasks], sizeof(b->graphs[0]))) {
-            return false;
-        }
+    char zipped[2100];
+    (void)snprintf(zipped, sizeof(zipped), "%s.gz", path);
+    bool there = strchr(path, ':') != NULL || access(zipped, R_OK) == 0 ||
+                 access(path, R_OK) == 0;
+    if (!there) {
+        perror(path);
     }
-    return true;
+    return there;
 }
 
-static void remove_graphs(const scale_bench *b)
+/* Is the data of a task there, and made smaller where the task wants that? */
+static bool has_data(scale_bench *b, const scale_task *task)
 {
-    for (size_t i = 0; i < TASKS; i++) {
-        if (*b->graphs[i] != '\0') {
-            scale_graph_remove(b->graphs[i]);
+    char data[2048];
+    char test[2048];
+    data_of(b, task, data, sizeof(data));
+    if (!is_there(data)) {
+        return false;
+    }
+    if (task->test != NULL) {
+        data_path(task->test, test, sizeof(test));
+    }
+    if (task->test != NULL && !is_there(test)) {
+        return false;
+    }
+    return b->data != NULL || task->every == 0 ||
+           scale_graph_make(data, task->every, task->ranked,
+                            b->graphs[task - tasks]);
+}
+
+/* Leave out tasks without data. False: there were some. */
+static bool keep_those_with_data(scale_bench *b)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < b->found_count; i++) {
+        const scale_found *found = &b->found[i];
+        if (has_data(b, found->task)) {
+            b->found[kept++] = *found;
+        } else {
+            fprintf(stderr, "muster-bench-scale: %s: left out without data\n",
+                    found->task->name);
         }
     }
+    bool all = kept == b->found_count;
+    b->found_count = kept;
+    return all;
+}
+
+/* Were there runs of the task, none of which ended well? */
+static bool all_failed(const scale_found *found)
+{
+    uint32_t runs = 0;
+    uint32_t failed = 0;
+    for (uint32_t k = 0; k < found->count; k++) {
+        const scale_layout *l = &found->layouts[k];
+        runs += l->runs;
+        for (uint32_t run = 0; run < l->runs; run++) {
+            failed += isfinite(l->rates[run]) ? 0 : 1;
+        }
+    }
+    return runs > 0 && failed == runs;
+}
+
+static bool all_tasks_ran(const scale_bench *b)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < b->found_count; i++) {
+        all = all && !all_failed(&b->found[i]);
+    }
+    return all;
 }
 
 /* Take an option without a value; false: it is none. */
@@ -489,14 +540,13 @@ int main(int argc, char **argv)
     }
     openblas_set_num_threads(1); // threads are the loops' own
     find_program(b.program, sizeof(b.program));
-    if (make_graphs(&b)) {
-        run_repeats(&b);
-    }
-    remove_graphs(&b);
+    bool good = keep_those_with_data(&b);
+    run_repeats(&b);
+    good = all_tasks_ran(&b) && good;
     for (uint32_t i = 0; i < b.found_count; i++) {
         scale_report(&b.found[i], b.json);
     }
-    return b.folder == NULL || scale_write(b.found, b.found_count, b.folder)
-               ? 0
-               : 1;
+    bool written =
+        b.folder == NULL || scale_write(b.found, b.found_count, b.folder);
+    return good && written ? 0 : 1;
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 enum { SCALE_LAYOUTS_MAX = 32, SCALE_REPEATS_MAX = 15, SCALE_APART_MAX = 64 };
+enum { SCALE_FOLDER_BYTES = 32, SCALE_FOLDERS_MAX = 16 };
 
 typedef struct scale_task {
     const char *name;
@@ -28,7 +29,7 @@ typedef struct scale_task {
     uint32_t stop_epochs;  // while a node stops now and then; 0: it never does
     uint32_t every;        // of a graph: every so-manieth triple; 0: of none
     uint32_t ranked;       // of a graph: so many test triples
-    const char *size;      // what the figures are of
+    const char *size;      // what its own data is
     bool large;            // once, at the end, the most workers only
 } scale_task;
 
@@ -56,6 +57,7 @@ typedef struct scale_layout {
 /* The layouts of a task, the first is 1x1. */
 typedef struct scale_found {
     const scale_task *task;
+    const char *size; // what the figures are of
     uint32_t count;
     scale_layout layouts[SCALE_LAYOUTS_MAX];
 } scale_found;
@@ -70,14 +72,15 @@ bool scale_run_apart(const char *command, uint32_t count,
                      void *context);
 
 /* Write a smaller graph to a new folder: every `every`-th training triple,
- * `ranked` test triples and a tenth as many to hold out. False: it could not be
- * read or written. */
+ * `ranked` test triples and a tenth as many to hold out. The folder is removed
+ * when the program ends, by exit() or a signal that asks for it. False: the
+ * graph could not be read or written, which is told. */
 bool scale_graph_make(const char *data, uint32_t every, uint32_t ranked,
-                      char *folder_out, size_t bytes);
-void scale_graph_remove(const char *folder);
+                      char folder_out[SCALE_FOLDER_BYTES]);
 
 /* Units a second of the task in a plain loop of so many threads, none of which
- * waits for another, over some epochs. */
+ * waits for another, over some epochs. NAN: the task could not be made, which
+ * is told, or there are too many threads. */
 double scale_plain_mf(const char *model, const char *data, uint32_t threads,
                       uint64_t seed);
 double scale_plain_loop(const char *model, const char *data, uint32_t threads,

@@ -93,7 +93,10 @@ double scale_plain_loop(const char *model, const char *data, uint32_t threads,
     if (threads > THREADS_MAX) {
         return NAN;
     }
-    check(ops->create(&opts, &error, &task), &error);
+    if (ops->create(&opts, &error, &task) != MUSTER_OK) {
+        fprintf(stderr, "muster-bench-scale: %s\n", error.text);
+        return NAN;
+    }
     if (ops->uses_blas) {
         check(muster_blas_room_take(threads, &error), &error);
     }

@@ -204,7 +204,7 @@ double scale_plain_mf(const char *model, const char *data, uint32_t threads,
     void *task;
     if (ops->create(&opts, &error, &task) != MUSTER_OK) {
         fprintf(stderr, "muster-bench-scale: %s\n", error.text);
-        exit(1);
+        return NAN;
     }
     double rate = measure(task, threads);
     ops->free(task);

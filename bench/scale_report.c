@@ -19,13 +19,18 @@ static double median(const double *values, uint32_t count)
     return bench_median(there, found);
 }
 
+/* The mean of those that are there; NAN of none. */
 static double mean(const double *values, uint32_t count)
 {
     double sum = 0;
+    uint32_t found = 0;
     for (uint32_t i = 0; i < count; i++) {
-        sum += values[i];
+        if (isfinite(values[i])) {
+            sum += values[i];
+            found++;
+        }
     }
-    return sum / count;
+    return found > 0 ? sum / found : NAN;
 }
 
 /* Medians of a layout; of the quality, which differs from seed to seed, the
@@ -103,8 +108,9 @@ static void report_layout(const scale_found *found, const scale_layout *l,
 
 void scale_report(const scale_found *found, bool json)
 {
-    if (!json) {
-        printf("%s: %s\n", found->task->name, found->task->size);
+    // The first layout is run first.
+    if (!json && found->layouts[0].runs > 0) {
+        printf("%s: %s\n", found->task->name, found->size);
     }
     for (uint32_t i = 0; i < found->count; i++) {
         if (found->layouts[i].runs > 0) {
@@ -122,6 +128,19 @@ static void write_number(double value, FILE *file)
     }
 }
 
+/* The last column of the csv, in quotes: a generator's data has commas. */
+static void write_text(const char *text, FILE *file)
+{
+    fputs(",\"", file);
+    for (; *text != '\0'; text++) {
+        if (*text == '"') {
+            fputc('"', file);
+        }
+        fputc(*text, file);
+    }
+    fputs("\"\n", file);
+}
+
 static void write_layout(const scale_found *found, const scale_layout *l,
                          FILE *file)
 {
@@ -137,7 +156,7 @@ static void write_layout(const scale_found *found, const scale_layout *l,
     write_number(f.quality, file);
     write_number(f.waits, file);
     write_number(f.rate / f.apart, file);
-    fprintf(file, ",%s\n", found->task->size);
+    write_text(found->size, file);
 }
 
 static void write_csv(const scale_found *found, uint32_t count, FILE *file)

@@ -91,8 +91,6 @@ static muster_status check_edges_verify(muster_config *config,
     return settle(config, MUSTER_OPT_VERIFY, "off", error_out);
 }
 
-/* --topology says how many workers there are, and asks for a code of two
- * layers. */
 /* Options that do not go with so many edges and workers. */
 static muster_status check_beside_topology(muster_config *config,
                                            uint32_t edges, uint32_t workers,
@@ -121,6 +119,8 @@ static muster_status check_beside_topology(muster_config *config,
     return check_edges_verify(config, error_out);
 }
 
+/* --topology says how many workers there are, and asks for a code of two
+ * layers. */
 static muster_status check_topology(muster_config *config,
                                     muster_error *error_out)
 {

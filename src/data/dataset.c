@@ -36,14 +36,24 @@ static muster_status refuse_label(const muster_label_column *label,
                                                "--label: %s: %s", name, why);
 }
 
+// Are the labels of the files passed over?
+static bool passes_labels(const muster_label_column *label)
+{
+    return label->unlabelled == MUSTER_LABEL_ANY_COLUMNS;
+}
+
 // The file of labels that belongs to `path`; NULL: the reader takes them from
 // that file itself, or there are none.
 static muster_status find_labels(const char *path, muster_format format,
                                  const muster_label_column *label,
                                  muster_error *error_out, char **path_out)
 {
-    if (label->unlabelled == MUSTER_LABEL_ANY_COLUMNS) {
-        return MUSTER_OK;
+    if (passes_labels(label)) {
+        return format == MUSTER_FORMAT_IDX
+                   ? refuse_label(label, path,
+                                  "no column of an idx file is the label",
+                                  error_out)
+                   : MUSTER_OK;
     }
     return format == MUSTER_FORMAT_IDX
                ? muster_find_idx_labels(path, error_out, path_out)
@@ -138,7 +148,8 @@ static muster_status read_file(const char *path,
     muster_format format = MUSTER_FORMAT_CSV;
     status = muster_format_guess(source, error_out, &format);
     bool is_binary = format == MUSTER_FORMAT_IDX || format == MUSTER_FORMAT_NPY;
-    if (status == MUSTER_OK && is_binary && muster_source_is_stdin(path)) {
+    if (status == MUSTER_OK && is_binary && !passes_labels(label) &&
+        muster_source_is_stdin(path)) {
         status = muster_error_set(error_out, MUSTER_ERR_INVALID,
                                   "stdin: idx and npy files come with a file "
                                   "of labels: give the path in place of -");
@@ -243,7 +254,7 @@ static muster_status load_first(const char *spec,
                                 muster_dataset **dataset_out)
 {
     static const muster_labels none = {.classes = 0};
-    bool unlabelled = wanted->unlabelled == MUSTER_LABEL_ANY_COLUMNS;
+    bool unlabelled = passes_labels(wanted);
     muster_table table = {0};
     char *path = NULL;
     muster_status status;
@@ -491,21 +502,34 @@ muster_label_column muster_dataset_label(const muster_dataset *dataset)
     };
 }
 
+// "4" or "4 'price'".
+static void name_column(const muster_table *table, char text[PLACE_MAX])
+{
+    bool named = table->label_name != NULL;
+    (void)snprintf(text, PLACE_MAX, "%u%s%.200s%s", table->label_column,
+                   named ? " '" : "", named ? table->label_name : "",
+                   named ? "'" : "");
+}
+
 void muster_dataset_tell_label(const muster_dataset *dataset)
 {
     const muster_table *table = &dataset->table;
-    if (table->label_column == 0 || table->labels == NULL) {
+    if (table->label_column == 0) {
         return;
     }
+    char column[PLACE_MAX];
     char text[MUSTER_LABELS_TEXT_MAX];
-    bool named = table->label_name != NULL;
     uint32_t classes = dataset->labels.classes;
+    name_column(table, column);
+    if (table->labels == NULL) {
+        muster_log(MUSTER_LOG_INFO, "%s: column %s is left out as the label%s",
+                   dataset->name, column, table->label_why);
+        return;
+    }
     muster_labels_describe(&dataset->labels, table->labels, table->samples,
                            text, sizeof(text));
-    muster_log(MUSTER_LOG_INFO, "%s: the label is column %u%s%s%s%s: %s",
-               dataset->name, table->label_column, named ? " '" : "",
-               named ? table->label_name : "", named ? "'" : "",
-               table->label_why, text);
+    muster_log(MUSTER_LOG_INFO, "%s: the label is column %s%s: %s",
+               dataset->name, column, table->label_why, text);
     if (classes > MANY_CLASSES && classes > table->samples / 4) {
         muster_log(MUSTER_LOG_WARN,
                    "%s: %u classes in %llu samples: is this column the label? "

@@ -77,7 +77,8 @@ MUSTER_CHECKED muster_status muster_dataset_load(const char *spec,
  * Load samples without labels: those of the files are passed over, and there
  * need not be any. In a csv or npy file the column that `label` says, or that
  * has the name of a label, is left out; all others are features. The rows'
- * labels are NULL, `classes` is 0. Fails as muster_dataset_load().
+ * labels are NULL, `classes` is 0. Fails as muster_dataset_load(), but idx and
+ * npy files may come from stdin.
  */
 MUSTER_CHECKED muster_status muster_dataset_load_unlabelled(
     const char *spec, const char *label, muster_error *error_out,
@@ -135,8 +136,9 @@ muster_dataset_info muster_dataset_describe(const muster_dataset *dataset);
  * not a column. The name is lent. */
 muster_label_column muster_dataset_label(const muster_dataset *dataset);
 
-/* Say (log, info) which column is the label, its classes and their shares.
- * Nothing is said where the label is not a column among others. */
+/* Say (log, info) which column is the label, its classes and their shares, or
+ * that it is left out where the samples have no labels. Nothing is said where
+ * the label is not a column among others. */
 void muster_dataset_tell_label(const muster_dataset *dataset);
 
 /* The value that the file uses for a class (< classes). */

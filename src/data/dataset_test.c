@@ -536,8 +536,10 @@ static void a9a_is_read_whole(void **state)
     muster_dataset_free(test);
 }
 
+/* `first`: the features of the first sample, unless NULL. */
 static void assert_unlabelled(const char *spec, const char *label,
-                              uint32_t samples, uint32_t features)
+                              uint32_t samples, uint32_t features,
+                              const float *first)
 {
     muster_dataset *dataset = NULL;
     muster_error error = {.text = ""};
@@ -549,23 +551,42 @@ static void assert_unlabelled(const char *spec, const char *label,
     assert_int_equal(info.samples, samples);
     assert_int_equal(info.features, features);
     assert_int_equal(info.classes, 0);
-    assert_null(muster_dataset_rows(dataset, 0, samples).labels);
+    muster_rows rows = muster_dataset_rows(dataset, 0, samples);
+    assert_null(rows.labels);
+    if (first != NULL) {
+        assert_memory_equal(rows.dense, first, features * sizeof(*first));
+    }
     muster_dataset_free(dataset);
+}
+
+static void assert_label_refused(const char *spec, const char *text)
+{
+    muster_dataset *dataset = NULL;
+    muster_error error = {.text = ""};
+    assert_int_equal(
+        muster_dataset_load_unlabelled(spec, "1", &error, &dataset),
+        MUSTER_ERR_INVALID);
+    assert_non_null(strstr(error.text, "--label: "));
+    assert_non_null(strstr(error.text, text));
+    assert_null(dataset);
 }
 
 static void samples_without_labels_have_every_other_column(void **state)
 {
     (void)state;
     write_text("plain.csv", "1,5\n2,6\n3,7\n");
-    assert_unlabelled(in_folder("plain.csv"), NULL, 3, 2);
-    assert_unlabelled(in_folder("plain.csv"), "1", 3, 1);
+    assert_unlabelled(in_folder("plain.csv"), NULL, 3, 2, (float[]){1, 5});
+    assert_unlabelled(in_folder("plain.csv"), "1", 3, 1, (float[]){5});
     write_text("named.csv", "a,class,b\n1,0,2\n3,0,4\n");
-    assert_unlabelled(in_folder("named.csv"), NULL, 2, 2);
+    assert_unlabelled(in_folder("named.csv"), NULL, 2, 2, (float[]){1, 2});
+    assert_unlabelled(in_folder("named.csv"), "b", 2, 2, (float[]){1, 0});
     write_text("same.libsvm", "1 1:2\n1 2:3\n");
-    assert_unlabelled(in_folder("same.libsvm"), NULL, 2, 2);
+    assert_unlabelled(in_folder("same.libsvm"), NULL, 2, 2, NULL);
     write_bytes("train-images-idx3-ubyte", images, sizeof(images));
-    assert_unlabelled(in_folder("train-images-idx3-ubyte"), NULL, 2, 2);
-    assert_unlabelled("synthetic:samples=6,features=3", NULL, 6, 3);
+    const char *idx = in_folder("train-images-idx3-ubyte");
+    assert_unlabelled(idx, NULL, 2, 2, (float[]){0, 1});
+    assert_label_refused(idx, "no column of an idx file is the label");
+    assert_unlabelled("synthetic:samples=6,features=3", NULL, 6, 3, NULL);
 }
 
 int main(void)

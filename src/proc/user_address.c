@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "net/socket_address.h"
 
 static bool starts_with(const char *text, const char *prefix)
 {
@@ -33,4 +34,16 @@ muster_status muster_user_address_expand(const char *text, const char *option,
                                 option, text);
     }
     return MUSTER_OK;
+}
+
+muster_status muster_user_address_read(const char *text, const char *option,
+                                       muster_error *error_out,
+                                       char *address_out)
+{
+    muster_socket_address parsed;
+    muster_status status =
+        muster_user_address_expand(text, option, error_out, address_out);
+    return status == MUSTER_OK
+               ? muster_socket_address_parse(address_out, error_out, &parsed)
+               : status;
 }

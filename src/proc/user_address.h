@@ -18,4 +18,11 @@ MUSTER_CHECKED muster_status muster_user_address_expand(const char *text,
                                                         muster_error *error_out,
                                                         char *address_out);
 
+/* The same for an address that must be one: its host is looked up.
+ * MUSTER_ERR_INPUT: there is no such host. */
+MUSTER_CHECKED muster_status muster_user_address_read(const char *text,
+                                                      const char *option,
+                                                      muster_error *error_out,
+                                                      char *address_out);
+
 #endif // MUSTER_PROC_USER_ADDRESS_H

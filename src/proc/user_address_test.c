@@ -37,10 +37,26 @@ static void addresses_of_users_are_expanded(void **state)
     }
 }
 
+static void addresses_that_are_read_are_looked_up(void **state)
+{
+    (void)state;
+    char full[MUSTER_NET_ADDRESS_MAX] = "";
+    muster_error error = {.text = ""};
+    assert_int_equal(muster_user_address_read(":7000", "join", &error, full),
+                     MUSTER_OK);
+    assert_string_equal(full, "tcp:127.0.0.1:7000");
+    assert_int_equal(muster_user_address_read("host", "join", &error, full),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(
+        muster_user_address_read("127.0.0.1:99999", "join", &error, full),
+        MUSTER_ERR_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_of_users_are_expanded),
+        cmocka_unit_test(addresses_that_are_read_are_looked_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -332,7 +332,7 @@ static int add_evaluations(json_t *object, const muster_summary_end *end)
     return failed | json_object_set_new(object, "target", reached);
 }
 
-/* Bytes, messages and steps, all of them counted. */
+/* Counts of bytes, of messages, and of stages that were dropped. */
 static int add_counts(json_t *object, const muster_summary *summary,
                       const muster_summary_end *end)
 {

@@ -62,15 +62,10 @@ static muster_status check_allowed(const char *allowed, muster_error *error_out)
 static muster_status read_address(const muster_config *config,
                                   muster_error *error_out, char *address)
 {
-    muster_status status = muster_user_address_expand(
+    // The role would try an address that is no address until patience is over.
+    return muster_user_address_read(
         muster_config_string(config, MUSTER_OPT_CONNECT), "join", error_out,
         address);
-    if (status < 0) {
-        return status;
-    }
-    // The role would try an address that is no address until patience is over.
-    muster_socket_address parsed;
-    return muster_socket_address_parse(address, error_out, &parsed);
 }
 
 static void read_host(char *host, size_t room)

@@ -5,6 +5,7 @@
  * muster_task_save() writes them and other tools do.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -152,6 +153,15 @@ static muster_status read_binary(muster_source *source, vectors *v,
     return MUSTER_OK;
 }
 
+/* Is there neither the file nor one of that name that is zipped? */
+static bool is_missing(const char *path)
+{
+    char zipped[PATH_BYTES];
+    struct stat info;
+    return stat(path, &info) != 0 && errno == ENOENT &&
+           !muster_source_zipped_name(path, zipped, sizeof(zipped));
+}
+
 static muster_status load(const char *path, vectors *v, muster_error *error_out)
 {
     char inside[PATH_BYTES];
@@ -165,7 +175,7 @@ static muster_status load(const char *path, vectors *v, muster_error *error_out)
     bool binary = length > 4 && strncmp(path + length - 4, ".bin", 4) == 0;
     muster_source *source;
     muster_status status = muster_source_open(path, error_out, &source);
-    if (status == MUSTER_ERR_INPUT && path == inside) {
+    if (status == MUSTER_ERR_INPUT && path == inside && is_missing(path)) {
         return muster_error_set(error_out, MUSTER_ERR_INPUT,
                                 "%.300s: no vectors here; a run of skipgram, "
                                 "complex, distmult or transe writes them when "

@@ -110,7 +110,9 @@ static muster_status measure(partition *self, muster_error *error_out)
     muster_partition_opts opts =
         muster_placing_opts(&self->placing, self->data);
     opts.method = MUSTER_PARTITION_SUBMODULAR; // not read, but checked
-    opts.project = 0; // measures are of the features as they are
+    // Measures are of the features as they are, but for wide CSR rows, which
+    // are projected all the same (muster/partition.h).
+    opts.project = 0;
     opts.sample = plain.sample;
     opts.on_progress = muster_placing_tell;
     opts.progress_context = &meter;

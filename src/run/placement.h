@@ -15,8 +15,8 @@
 
 typedef struct muster_placing {
     const char *option;        // that names the method: "--method"
-    const char *method;        // a spec such as submodular:project=64, or a
-    muster_partition_opts how; // file; what the spec says
+    const char *method;        // such as submodular:project=64, or a file
+    muster_partition_opts how; // what the method's parameters say
     uint32_t owners;
     const double *speeds; // of each owner; NULL: equal
     uint64_t seed;

@@ -368,15 +368,9 @@ static muster_status check_address(const muster_train_state *train,
 {
     const char *text = muster_config_string(train->config, MUSTER_OPT_LISTEN);
     char address[MUSTER_NET_ADDRESS_MAX];
-    muster_socket_address parsed;
-    if (text == NULL) {
-        return MUSTER_OK;
-    }
-    muster_status status =
-        muster_user_address_expand(text, "--listen", error_out, address);
-    return status == MUSTER_OK
-               ? muster_socket_address_parse(address, error_out, &parsed)
-               : status;
+    return text == NULL
+               ? MUSTER_OK
+               : muster_user_address_read(text, "--listen", error_out, address);
 }
 
 static muster_status prepare(muster_train_state *train, muster_error *error_out)

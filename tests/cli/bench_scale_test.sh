@@ -26,6 +26,20 @@ tail -n 5 "$work/graph/train.txt" > "$work/graph/test.txt"
 for name in 1x1_plain 2x1_plain 2x1_long 2x1_stopped; do
     grep -q "\"scale_complex_64_$name\"" "$work/rows" || fail "no row $name: $(cat "$work/rows" "$work/said")"
 done
+
+# What the figures are of is the data given.
+grep -q ',"zipf:rows=3000,cols=600,cells=100000"$' "$work/scale.csv" || fail "size: $(cat "$work/scale.csv")"
+# Runs that fail have no figures, which is null in JSON.
+echo "no cells" > "$work/bad"
+"$bench" --task mf --data "$work/bad" --threads 1 --nodes 2 --quick --repeats 1 --json > "$work/rows" 2> "$work/said"
+[ $? -eq 1 ] || fail "runs that all fail: $(cat "$work/rows" "$work/said")"
+grep -q '"scale_mf_1x1", "value": null' "$work/rows" || fail "no null: $(cat "$work/rows")"
+! grep -q nan "$work/rows" || fail "not JSON: $(cat "$work/rows")"
+# A task without its data is left out.
+MUSTER_DATA=$work/none "$bench" --task complex --quick > "$work/rows" 2> "$work/said"
+[ $? -eq 1 ] && [ ! -s "$work/rows" ] || fail "without data: $(cat "$work/rows")"
+grep -q "^muster-bench-scale: complex: left out without data$" "$work/said" || fail "no reason: $(cat "$work/said")"
+
 for wrong in "--task none" "--nodes 0" "--nodes 2x" "--threads 1x2" "--repeats" "--minutes 0"; do
     # shellcheck disable=SC2086
     "$bench" $wrong > /dev/null 2>&1

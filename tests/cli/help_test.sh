@@ -58,6 +58,16 @@ refuses 2 "'dance' is not a verb; see \`muster --help\`" help dance
 run predict --help
 grep -q '^  --out FILE              write one predicted line' "$work/out" || fail "predict --help: --out"
 ! grep -q 'join:\|partition:' "$work/out" || fail "predict --help speaks of other verbs"
+for verb in train simulate; do
+    run "$verb" --help
+    ! grep -q 'partition: \|or none, where' "$work/out" || fail "$verb --help offers --target none"
+    tr -s ' \n' ' ' < "$work/out" | grep -q "such as an embedding in an .npy file; $verb: needs --placement submodular " ||
+        fail "$verb --help does not say what --features needs"
+done
+run partition --help
+tr -s ' \n' ' ' < "$work/out" | grep -q 'partition: or none, where the data has no labels' ||
+    fail "partition --help does not offer --target none"
+! grep -q 'needs --placement' "$work/out" || fail "partition --help speaks of --placement"
 run join --help
 grep -q 'where this machine has the data' "$work/out" || fail "join --help does not say what --data is to it"
 

@@ -63,6 +63,8 @@ refuses 3 "$work/empty/model.safetensors: No such file or directory" predict "$w
 }
 refuses 3 "$work/none: No such file or directory" predict "$work/none" --data synthetic:
 refuses 3 "$work/empty/vectors.txt: no vectors here; a run of skipgram, complex, distmult or transe writes them when it ends" neighbors "$work/empty" word
+mkdir -p "$work/full/vectors.txt"
+refuses 3 "$work/full/vectors.txt: not a regular file" neighbors "$work/full" word
 refuses 3 "$work/file: expected a folder with train2id.txt, train.txt, train.tsv or train.del (or .gz)" train --model complex --data "$work/file"
 printf '{"verb": "train", "stepps": 3}\n' > "$work/empty/config.json"
 refuses 3 "$work/empty/config.json: stepps: unknown option of train; did you mean steps?" train --resume "$work/empty"

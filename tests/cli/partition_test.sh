@@ -132,6 +132,17 @@ printf '%s\n' 1,5 2,6 3,7 4,8 > "$work/plain.csv"
 run partition --data "$work/plain.csv" --workers 2 --target none --json
 [ "$(json "o['classes'], o['features'], o['sizes']")" = "1 2 [2, 2]" ] ||
     fail "without labels: $(cat "$work/out" "$work/err")"
+! grep -q "is left out" "$work/err" || fail "a column is left out: $(cat "$work/err")"
+printf '%s\n' a,y,b 1,5,0 2,6,0 3,7,1 4,8,1 > "$work/y.csv"
+run partition --data "$work/y.csv" --workers 2 --target none --json
+grep -qF "y.csv: column 2 'y' is left out as the label, by its name (--label chooses another)" "$work/err" &&
+    [ "$(json "o['features']")" = 2 ] || fail "a column y: $(cat "$work/err")"
+printf '\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\2\0\377\63\146' > "$work/train-images-idx3-ubyte"
+timeout -k 5 60 "$MUSTER_BIN" partition --data - --workers 2 --target none --json \
+    < "$work/train-images-idx3-ubyte" > "$work/out" 2> "$work/err"
+[ "$(json "o['samples'], o['features']")" = "2 2" ] || fail "idx from stdin: $(cat "$work/err")"
+refuses 2 "--label: $work/train-images-idx3-ubyte: no column of an idx file is the label" \
+    partition --data "$work/train-images-idx3-ubyte" --workers 2 --target none --label 1
 refuses 2 "--target no: expected class, value or none" \
     partition --data $data --workers 2 --target no
 refuses 2 "--model: gradients need labels, and --target none reads none" \
