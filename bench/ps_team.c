@@ -41,8 +41,10 @@ typedef struct seat {
 static void *sit(void *argument)
 {
     seat *s = argument;
-    muster_task_share share = {
-        .part = s->part, .parts = s->of->threads, .epoch = s->epoch};
+    muster_task_share share = {.part = s->part,
+                               .parts = s->of->threads,
+                               .epoch = s->epoch,
+                               .together = true};
     double start = read_clock(CLOCK_THREAD_CPUTIME_ID);
     bench_check((s->evaluate ? s->of->ops->evaluate : s->of->ops->work)(
         s->of->task, s->of->workers[s->part], &share, &s->sums));
@@ -198,8 +200,10 @@ double bench_mesh_quality(bench_node *n, const bench_team *t)
 
 void bench_mesh_epoch(bench_node *n, const bench_team *t, uint32_t epoch)
 {
-    muster_task_share share = {
-        .part = n->node, .parts = BENCH_NODES, .epoch = epoch};
+    muster_task_share share = {.part = n->node,
+                               .parts = BENCH_NODES,
+                               .epoch = epoch,
+                               .together = true};
     muster_task_sums sums = {{0}};
     bench_check(muster_ps_barrier(n->worker));
     int64_t start = muster_clock_ns();

@@ -47,8 +47,8 @@ static double run_epoch(seat *seats, uint32_t threads, uint32_t epoch)
     pthread_t ids[THREADS_MAX];
     int64_t start = muster_clock_ns();
     for (uint32_t i = 0; i < threads; i++) {
-        seats[i].share =
-            (muster_task_share){.part = i, .parts = threads, .epoch = epoch};
+        seats[i].share = (muster_task_share){
+            .part = i, .parts = threads, .epoch = epoch, .together = true};
         if (pthread_create(&ids[i], NULL, work, &seats[i]) != 0) {
             perror("muster-bench-scale: thread");
             exit(1);

@@ -16,6 +16,8 @@
 #include "ps/store/slab.h"
 #include "task/kernel.h"
 #include "task/mf.h"
+#include "task/mf_random.h"
+#include "task/mf_tour.h"
 
 #include "scale.h"
 
@@ -82,7 +84,7 @@ static void work_range(seat *s, const muster_cell *from, const muster_cell *end)
 static void await_turn(const seat *s, uint32_t number)
 {
     const muster_mf *m = s->of->m;
-    const muster_mf_turn *ahead = &m->turns[(s->part + 1) % m->parts];
+    const muster_mf_progress *ahead = &m->progress[(s->part + 1) % m->parts];
     while (number >= MUSTER_MF_CUTS &&
            atomic_load(&ahead->done) + MUSTER_MF_CUTS <= number) {
         (void)sched_yield();
@@ -104,7 +106,7 @@ static void work_by_columns(seat *s)
         uint64_t end = muster_mf_run_at(m, s->part, m->cuts[piece + 1]);
         await_turn(s, i);
         work_range(s, cells + runs[from].cell, cells + runs[end].cell);
-        atomic_store(&m->turns[s->part].done, i + 1);
+        atomic_store(&m->progress[s->part].done, i + 1);
     }
 }
 
@@ -140,7 +142,7 @@ static double run_epoch(const plain *p, uint32_t threads, uint32_t epoch)
     pthread_t ids[THREADS_MAX];
     seat seats[THREADS_MAX];
     for (uint32_t i = 0; i < threads; i++) {
-        atomic_store(&p->m->turns[i].done, 0);
+        atomic_store(&p->m->progress[i].done, 0);
     }
     int64_t start = muster_clock_ns();
     for (uint32_t i = 0; i < threads; i++) {

@@ -211,6 +211,10 @@ int64_t muster_net_settle(muster_net *net, int64_t timeout_ns);
 MUSTER_CHECKED muster_status muster_net_wait(muster_net *net,
                                              int64_t timeout_ns, int aside);
 
+/* For the same thread: 1 where the kernel has no finer wait than milliseconds,
+ * so that a wait may end up to one of them too late; 0 where it has. */
+int muster_net_waits_in_ms(const muster_net *net);
+
 /* From any thread: make the current or next poll or wait return. */
 void muster_net_wake(muster_net *net);
 

@@ -303,6 +303,11 @@ muster_status muster_net_wait(muster_net *net, int64_t timeout_ns, int aside)
     return count >= 0 || errno == EINTR ? MUSTER_OK : MUSTER_ERR_SYSTEM;
 }
 
+int muster_net_waits_in_ms(const muster_net *net)
+{
+    return net->wait_ms_only;
+}
+
 static void handle_events(muster_net *net, const struct epoll_event *events,
                           int count)
 {

@@ -122,6 +122,17 @@ static muster_status gather_sums(muster_task_run *run, uint64_t met,
     return MUSTER_OK;
 }
 
+/* Does every thread of all nodes have its own part to do, and no other? */
+static bool all_together(const muster_task_run *run)
+{
+    bool all = true;
+    for (uint32_t part = 0; part < run->parts; part++) {
+        all = all && run->phase.todo[part] &&
+              member(run->phase.members, run, part);
+    }
+    return all;
+}
+
 /* The parts that are this thread's in this round. */
 static muster_status do_parts(muster_task_thread *s)
 {
@@ -134,6 +145,7 @@ static muster_status do_parts(muster_task_thread *s)
         muster_task_share share = {.part = part,
                                    .parts = run->parts,
                                    .epoch = s->epoch,
+                                   .together = all_together(run),
                                    .final = s->final,
                                    .done =
                                        s->evaluate ? NULL : &s->run->phase.done,

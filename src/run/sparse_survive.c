@@ -49,7 +49,8 @@ static bool restore(void *context, uint32_t table, uint32_t key, float *row)
     }
     if (table >= run->tables) {
         // Sums last for one phase, and node 0, which is never restored, owns
-        // the rows that are read.
+        // the rows that are read. What tasks keep in tables of theirs (how far
+        // parts are) is told anew in each epoch.
         memset(row, 0, run->ps->tables[table]->floats * sizeof(float));
         return true;
     }

@@ -1,8 +1,9 @@
 /*
  * mf.c -- matrix factorisation as a task: options, data, tables, outputs. Cells
- * are held out in mf_hold.c, rows dealt in mf_deal.c, the order of the cells is
- * made in mf_order.c, the loop over them is mf_work.c, what is measured
- * mf_eval.c.
+ * are held out in mf_hold.c, rows dealt in mf_deal.c. The order of the cells is
+ * made in mf_order.c, which sorts them by mf_sort.c. A share begins in
+ * mf_work.c and is worked on by columns in mf_tour.c, by chance in mf_random.c.
+ * What is measured is in mf_eval.c.
  */
 #include <math.h>
 #include <string.h>
@@ -12,11 +13,11 @@
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "task/mf.h"
+#include "task/mf_tour.h"
 #include "task/tasks.h"
 
-/* Longer than a part takes for a piece of the columns, and than a node may be
- * kept from its processor. */
-#define TURN_WAIT_NS (100 * MUSTER_NS_PER_MS)
+/* Longer than a node may be kept from its processor. */
+#define WAIT_NS (100 * MUSTER_NS_PER_MS)
 
 static const muster_spec_field fields[] = {
     {"rank", MUSTER_SPEC_UINT, offsetof(muster_mf_options, rank), 1, 4096, NULL,
@@ -128,7 +129,8 @@ static muster_status mf_create(const muster_task_opts *opts,
     m->parts = opts->parts_max > 0 ? opts->parts_max : 1;
     m->seed = opts->seed;
     m->unit = 1;
-    m->turn_wait_ns = TURN_WAIT_NS;
+    m->wait_ns = WAIT_NS;
+    m->now_ns = muster_clock_ns;
     muster_status status =
         muster_task_options(opts->model, fields, &m->options, error_out);
     if (status == MUSTER_OK) {
@@ -177,11 +179,11 @@ static muster_status mf_working_tables(void *task, muster_ps *ps,
 {
     muster_mf *m = task;
     muster_ps_table_opts opts = MUSTER_PS_TABLE_OPTS_INIT;
-    opts.width = MUSTER_MF_TURN_FLOATS;
+    opts.width = MUSTER_MF_PROGRESS_FLOATS;
     opts.keys = m->parts;
     opts.in_turns = true;
     return m->options.order == MUSTER_MF_ORDER_COLUMN
-               ? muster_ps_table_add(ps, &opts, error_out, &m->turn_table)
+               ? muster_ps_table_add(ps, &opts, error_out, &m->progress_table)
                : MUSTER_OK;
 }
 

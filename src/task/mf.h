@@ -25,18 +25,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/mem.h"
-#include "base/perm.h"
 #include "data/ratings.h"
 #include "task/kernel.h"
 #include "task/task.h"
 
 enum { MUSTER_MF_TABLE_COLS = 0, MUSTER_MF_TABLE_ROWS = 1 };
-enum { MUSTER_MF_TURN_FLOATS = 2 }; // a row of the table of turns
-/* Cells of one column lie together within so many of the random order. */
-enum { MUSTER_MF_BLOCK = 1024 };
-/* The columns are cut into so many pieces for each part. */
-enum { MUSTER_MF_CUTS = 4 };
 enum { MUSTER_MF_ORDER_COLUMN = 0, MUSTER_MF_ORDER_RANDOM = 1 };
 enum {
     MUSTER_MF_SUM_ERROR = 0,
@@ -65,21 +58,6 @@ typedef struct muster_mf_run {
     uint32_t col;
 } muster_mf_run;
 
-/* How far a part is in its tour of the columns: epoch + 1 in the upper half, in
- * the lower one the pieces that it has left behind. Parts of other nodes stay
- * at 0: theirs are in a table. */
-typedef struct muster_mf_turn {
-    _Alignas(MUSTER_MEM_APART) _Atomic uint64_t done;
-} muster_mf_turn;
-
-/* Neighbouring rows of one part. */
-typedef struct muster_mf_group {
-    uint64_t cells;
-    uint32_t row; // the first
-    uint32_t end; // above the last
-    uint32_t part;
-} muster_mf_group;
-
 /* Where a part begins. */
 typedef struct muster_mf_part {
     uint64_t cell;  // its first
@@ -92,19 +70,20 @@ typedef struct muster_mf_part {
 typedef struct muster_mf {
     muster_mf_options options;
     muster_ratings train;
-    muster_ratings test;      // count 0: none
-    muster_ratings valid;     // held out of `train`; count 0: none
-    muster_mf_part *parts_at; // parts + 1
-    muster_mf_run *runs;      // one more than there are
-    muster_mf_turn *turns;    // by part
+    muster_ratings test;                 // count 0: none
+    muster_ratings valid;                // held out of `train`; count 0: none
+    muster_mf_part *parts_at;            // parts + 1
+    muster_mf_run *runs;                 // one more than there are
+    struct muster_mf_progress *progress; // by part: mf_tour.h
     uint32_t *cuts; // first columns of the pieces, one more than there are
-    muster_mf_group *groups; // by part and row; each row is in one
+    struct muster_mf_group *groups; // by part and row; each row is in one
     uint64_t group_count;
     uint32_t parts;
-    uint32_t turn_table;  // 0: none, nodes do not know how far others are
-    int64_t turn_wait_ns; // for a part whose turn does not change
-    double mean;          // was taken off all values; 0 without biases
-    double unit;          // u; 1 without biases
+    uint32_t progress_table; // 0: none, nodes do not know how far others are
+    int64_t wait_ns; // for a part that does not move, unless pieces take long
+    int64_t (*now_ns)(void); // the clock; tests have their own
+    double mean;             // was taken off all values; 0 without biases
+    double unit;             // u; 1 without biases
     double rate;
     double l2;
     uint32_t optimizer;
@@ -123,45 +102,12 @@ static inline uint32_t muster_mf_width(const muster_mf *m)
 MUSTER_CHECKED muster_status muster_mf_hold_out(muster_mf *m, double share);
 void muster_mf_centre(muster_mf *m);
 
-/* Sort the cells into parts and runs. MUSTER_ERR_NO_MEMORY. */
+/* mf_order.c: sort the cells into parts and runs. MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_mf_arrange(muster_mf *m);
 void muster_mf_arranged_free(muster_mf *m);
 
-/*
- * The steps of it that are about rows, in mf_deal.c: deal them, given those of
- * all cells in order (MUSTER_ERR_NO_MEMORY); say whose one is, while groups are
- * in the order of rows; and when nobody asks any more, put each part's
- * together.
- */
-MUSTER_CHECKED muster_status muster_mf_deal(muster_mf *m,
-                                            const uint32_t *sorted);
-uint32_t muster_mf_part_of(const muster_mf *m, uint32_t row);
-void muster_mf_dealt(muster_mf *m);
-
-/* The rows of the parts up to `end`, some at a time; 0: there are no more. */
-typedef struct muster_mf_cursor {
-    const muster_mf_group *group;
-    const muster_mf_group *end;
-    uint32_t row;
-} muster_mf_cursor;
-
-muster_mf_cursor muster_mf_rows_of(const muster_mf *m, uint32_t part,
-                                   uint32_t end);
-uint32_t muster_mf_next_rows(muster_mf_cursor *at, uint32_t *rows_out,
-                             uint32_t max);
-
 /* The first run of a part, counted from its first, of column `col` or above. */
 uint64_t muster_mf_run_at(const muster_mf *m, uint32_t part, uint32_t col);
-
-/*
- * The piece of the columns with which `part` begins its tour in `epoch`; it
- * goes on to the last piece and then from the first to here. In every epoch the
- * parts begin as far from each other as cells go, and a part begins with the
- * block of MUSTER_MF_CUTS pieces that it ended the epoch before with: those
- * columns are still there.
- */
-uint32_t muster_mf_first_piece(const muster_mf *m, uint32_t part,
-                               uint32_t epoch);
 
 /* One worker's share of an epoch, in any order. */
 typedef struct muster_mf_pass {
@@ -185,39 +131,6 @@ muster_mf_note(const muster_task_share *share, uint64_t cells)
     muster_task_count(share, cells);
     return muster_task_stopped(share) ? MUSTER_ERR_CANCELLED : MUSTER_OK;
 }
-
-/* A share by columns: mf_tour.c. */
-MUSTER_CHECKED muster_status
-muster_mf_work_columns(muster_mf_pass *p, const muster_task_share *share);
-
-/* ---- the random order: mf_random.c --------------------------------------- */
-
-/* A block's cells lie in from .. end - 1. They are visited from `middle` on,
- * then from `from` up to it. */
-typedef struct muster_mf_block {
-    const muster_cell *from;
-    const muster_cell *middle;
-    const muster_cell *end;
-} muster_mf_block;
-
-/* The blocks of a part in the order of an epoch. */
-typedef struct muster_mf_visits {
-    const muster_cell *cells;
-    uint64_t count;
-    uint64_t blocks;
-    uint64_t seed;
-    uint64_t epoch;
-    muster_perm order;
-} muster_mf_visits;
-
-muster_mf_visits muster_mf_visits_make(const muster_mf *m, uint32_t part,
-                                       uint32_t epoch);
-/* The block that is visited at `number`; an empty one after the last. */
-muster_mf_block muster_mf_visits_at(const muster_mf_visits *v, uint64_t number);
-
-/* A share in this order. */
-MUSTER_CHECKED muster_status
-muster_mf_work_random(muster_mf_pass *p, const muster_task_share *share);
 
 muster_status muster_mf_work(void *task, muster_ps_worker *worker,
                              const muster_task_share *share,

@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "task/mf.h"
+#include "task/mf_deal.h"
 
 #define GROUP_ROWS 8u // neighbours that stay together
 #define GROUP_PART 64 // unless they have so much of a part's cells already

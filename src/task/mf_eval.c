@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "task/kernel.h"
 #include "task/mf.h"
+#include "task/mf_deal.h"
 
 #define CHUNK 512u // rows pulled at once: some may be on other nodes
 

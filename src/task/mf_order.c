@@ -5,7 +5,10 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "task/mf.h"
+#include "task/mf_deal.h"
+#include "task/mf_random.h"
 #include "task/mf_sort.h"
+#include "task/mf_tour.h"
 
 /* Sort numbers, one byte at a time; `spare` is as long as they are. */
 static void sort_numbers(uint32_t *numbers, uint32_t *spare, uint64_t count)
@@ -193,9 +196,9 @@ static bool make_room(muster_mf *m)
     size_t pieces = (size_t)MUSTER_MF_CUTS * m->parts;
     m->parts_at = muster_mem_array((size_t)m->parts + 1, sizeof(*m->parts_at));
     m->settled = muster_mem_array(m->parts, sizeof(*m->settled));
-    m->turns = muster_mem_lines(m->parts, sizeof(*m->turns));
+    m->progress = muster_mem_lines(m->parts, sizeof(*m->progress));
     m->cuts = muster_mem_array(pieces + 1, sizeof(*m->cuts));
-    return m->parts_at != NULL && m->settled != NULL && m->turns != NULL &&
+    return m->parts_at != NULL && m->settled != NULL && m->progress != NULL &&
            m->cuts != NULL;
 }
 
@@ -226,7 +229,7 @@ void muster_mf_arranged_free(muster_mf *m)
 {
     muster_mem_free(m->parts_at);
     muster_mem_free(m->runs);
-    muster_mem_free(m->turns);
+    muster_mem_free(m->progress);
     muster_mem_free(m->cuts);
     muster_mem_free(m->groups);
     muster_mem_free(m->settled);

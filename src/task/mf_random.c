@@ -10,6 +10,7 @@
  * memory before they are used. With several nodes the columns are asked for far
  * ahead, as replicas: every part uses all of them. The rows are the part's own.
  */
+#include "task/mf_random.h"
 #include "base/perm.h"
 #include "base/rng.h"
 #include "task/ahead.h"

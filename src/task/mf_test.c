@@ -15,6 +15,9 @@
 
 #include "base/mem.h"
 #include "task/mf.h"
+#include "task/mf_deal.h"
+#include "task/mf_random.h"
+#include "task/mf_tour.h"
 
 static muster_mf make(uint32_t parts)
 {

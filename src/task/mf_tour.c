@@ -10,16 +10,23 @@
  *
  * Nodes localize columns some time before they need them, but none of a piece
  * that the part ahead is in. How far it is they read from its row in the table
- * of turns, which stays at its node, without waiting for the answer until they
- * have nothing else to do. A part whose turn does not change for a while, such
- * as that of a lost node, is no longer waited for in this epoch; then a column
- * may be missing when it is needed, which only costs time.
+ * of progress, which stays at its node, without waiting for the answer until
+ * they have nothing else to do. Then they wait for it however long it takes:
+ * the answer comes, or the node is removed from the mesh.
+ *
+ * A part that does not move for muster_mf.wait_ns, and for four times as long
+ * as the longest piece of the own part has taken, is no longer waited for in
+ * this epoch, nor one whose node was removed; then a column may be missing when
+ * it is needed, which only costs time. Where parts are not worked on together,
+ * as after a loss, nobody waits: the part ahead may be one that the same thread
+ * does afterwards.
  */
 #define _GNU_SOURCE
 #include <sched.h>
 
-#include "base/clock.h"
+#include "base/assert.h"
 #include "task/mf.h"
+#include "task/mf_tour.h"
 
 #define HOLD_CELLS 64u // a column is let go after so many cells
 #define RUNS_AHEAD 2u  // columns that are fetched from memory before
@@ -33,13 +40,15 @@
 #define SURE_CELLS 8192u
 #define SURE_MAX   64u
 #define COUNT_EACH 4096u
+// A part ahead may take so many times as long for a piece as this one does.
+#define PATIENCE_PIECES 4
 
 /* What is known of the part ahead. */
 typedef struct ahead {
     uint32_t part;
     bool here;       // at this node
-    bool no_more;    // it is not waited for
-    uint32_t key;    // elsewhere: its row in the table of turns,
+    bool given_up;   // it is not waited for
+    uint32_t key;    // elsewhere: its row in the table of progress,
     float values[2]; // what was read of it: epoch + 1 and pieces,
     uint64_t handle; // and the call that reads it again
     uint32_t done;   // pieces that it has left behind
@@ -60,7 +69,8 @@ typedef struct tour {
     uint64_t free;      // runs that the part ahead has left
     uint64_t localized; // runs localized, and their cells
     uint64_t localized_cells;
-    uint64_t sure; // runs that were here when last looked at
+    uint64_t sure;      // runs that were here when last looked at
+    int64_t longest_ns; // of the pieces worked on
 } tour;
 
 static const muster_mf_run *run_at(const tour *t, uint64_t index)
@@ -85,38 +95,44 @@ static uint64_t runs_before(const tour *t, uint64_t number)
 
 /* ---- the part ahead ------------------------------------------------------ */
 
+static uint32_t threads_of(const tour *t)
+{
+    uint32_t threads = t->pass->m->parts / muster_ps_nodes(t->pass->worker);
+    MUSTER_ASSERT(threads > 0);
+    return threads;
+}
+
 /* Parts have a row each whose home is their node: worker i of node n has row
  * i * nodes + n. */
-static uint32_t turn_key(const tour *t, uint32_t part)
+static uint32_t progress_key(const tour *t, uint32_t part)
 {
-    uint32_t nodes = muster_ps_nodes(t->pass->worker);
-    uint32_t threads = t->pass->m->parts / nodes;
-    return threads == 0 ? part : part % threads * nodes + part / threads;
+    uint32_t threads = threads_of(t);
+    return part % threads * muster_ps_nodes(t->pass->worker) + part / threads;
 }
 
 static bool has_table(const tour *t)
 {
-    return t->pass->many && t->pass->m->turn_table > 0;
+    return t->pass->many && t->pass->m->progress_table > 0;
 }
 
 /* Say that `done` pieces are behind. */
-static muster_status tell_turn(const tour *t, uint32_t done)
+static muster_status tell_progress(const tour *t, uint32_t done)
 {
     const muster_mf *m = t->pass->m;
     uint32_t part = t->share->part;
     uint64_t epoch = t->share->epoch + 1ull;
-    atomic_store(&m->turns[part].done, epoch << 32 | done);
+    atomic_store(&m->progress[part].done, epoch << 32 | done);
     if (!has_table(t)) {
         return MUSTER_OK;
     }
-    uint32_t key = turn_key(t, part);
-    float values[MUSTER_MF_TURN_FLOATS] = {(float)epoch, (float)done};
-    return muster_ps_set(t->pass->worker, m->turn_table, &key, 1, values);
+    uint32_t key = progress_key(t, part);
+    float values[MUSTER_MF_PROGRESS_FLOATS] = {(float)epoch, (float)done};
+    return muster_ps_set(t->pass->worker, m->progress_table, &key, 1, values);
 }
 
-/* Take a turn of this epoch over; that of another one is that of a part which
- * has not begun. */
-static void note_turn(tour *t, uint64_t epoch, uint32_t done)
+/* The part ahead has left `done` pieces of this epoch's tour; in another epoch
+ * it has not begun. */
+static void note_progress(tour *t, uint64_t epoch, uint32_t done)
 {
     if (epoch == t->share->epoch + 1ull && done > t->ahead.done) {
         t->ahead.done = done;
@@ -125,11 +141,11 @@ static void note_turn(tour *t, uint64_t epoch, uint32_t done)
 
 static void read_here(tour *t)
 {
-    uint64_t turn = atomic_load(&t->pass->m->turns[t->ahead.part].done);
-    note_turn(t, turn >> 32, (uint32_t)turn);
+    uint64_t done = atomic_load(&t->pass->m->progress[t->ahead.part].done);
+    note_progress(t, done >> 32, (uint32_t)done);
 }
 
-/* End the call that reads the turn, if there is one. */
+/* End the call that reads it, if there is one. */
 static muster_status end_reading(tour *t)
 {
     uint64_t handle = t->ahead.handle;
@@ -151,15 +167,16 @@ static void read_there(tour *t, bool waits)
         status = end_reading(t);
     }
     if (status == MUSTER_OK) {
-        note_turn(t, (uint64_t)a->values[0], (uint32_t)a->values[1]);
-        status = muster_ps_pull_start(t->pass->worker, t->pass->m->turn_table,
-                                      &a->key, 1, a->values, &a->handle);
+        note_progress(t, (uint64_t)a->values[0], (uint32_t)a->values[1]);
+        status =
+            muster_ps_pull_start(t->pass->worker, t->pass->m->progress_table,
+                                 &a->key, 1, a->values, &a->handle);
     }
-    a->no_more |= status != MUSTER_OK;
+    a->given_up |= status != MUSTER_OK;
 }
 
 /* How far is the part ahead? */
-static void read_turn(tour *t, bool waits)
+static void read_progress(tour *t, bool waits)
 {
     uint32_t before = t->ahead.done;
     if (t->ahead.here) {
@@ -167,7 +184,7 @@ static void read_turn(tour *t, bool waits)
     } else {
         read_there(t, waits);
     }
-    if (t->ahead.no_more) {
+    if (t->ahead.given_up) {
         t->free = t->runs;
     } else if (t->ahead.done > before || t->free == 0) {
         t->free = runs_before(t, (uint64_t)MUSTER_MF_CUTS + t->ahead.done);
@@ -176,25 +193,34 @@ static void read_turn(tour *t, bool waits)
 
 static bool is_free(const tour *t, uint32_t number)
 {
-    return t->ahead.no_more || number < MUSTER_MF_CUTS + t->ahead.done;
+    return t->ahead.given_up || number < MUSTER_MF_CUTS + t->ahead.done;
+}
+
+/* How long a part that does not move is waited for. */
+static int64_t patience_ns(const tour *t)
+{
+    int64_t pieces_ns = PATIENCE_PIECES * t->longest_ns;
+    int64_t least_ns = t->pass->m->wait_ns;
+    return pieces_ns > least_ns ? pieces_ns : least_ns;
 }
 
 /* Wait until the part ahead has left the piece of this number of the tour. */
 static void await_turn(tour *t, uint32_t number)
 {
+    const muster_mf *m = t->pass->m;
     uint32_t before = t->ahead.done;
-    int64_t since = muster_clock_ns();
+    int64_t since = m->now_ns();
     while (!is_free(t, number) && !muster_task_stopped(t->share)) {
-        read_turn(t, true);
+        read_progress(t, true);
         if (t->ahead.here) {
             (void)sched_yield();
         }
-        int64_t now = muster_clock_ns();
+        int64_t now = m->now_ns();
         since = t->ahead.done != before ? now : since;
         before = t->ahead.done;
-        t->ahead.no_more |= now - since > t->pass->m->turn_wait_ns;
+        t->ahead.given_up |= now - since > patience_ns(t);
     }
-    t->free = t->ahead.no_more ? t->runs : t->free;
+    t->free = t->ahead.given_up ? t->runs : t->free;
 }
 
 /* ---- columns of other nodes ---------------------------------------------- */
@@ -210,7 +236,7 @@ static muster_status localize_columns(tour *t)
         return MUSTER_OK;
     }
     if (t->localized == t->free) {
-        read_turn(t, false);
+        read_progress(t, false);
     }
     while (status == MUSTER_OK && t->localized < t->free &&
            t->localized_cells < t->seen + t->look) {
@@ -294,15 +320,25 @@ static muster_status work_piece(tour *t, uint64_t from, uint64_t end)
     return status;
 }
 
+/* The same, and note how long it took. */
+static muster_status time_piece(tour *t, uint64_t from, uint64_t end)
+{
+    int64_t start = t->pass->m->now_ns();
+    muster_status status = work_piece(t, from, end);
+    int64_t took_ns = t->pass->m->now_ns() - start;
+    t->longest_ns = took_ns > t->longest_ns ? took_ns : t->longest_ns;
+    return status;
+}
+
 static muster_status work_pieces(tour *t)
 {
     uint64_t from = 0;
     for (uint32_t i = 0; i < t->pieces; i++) {
         uint64_t end = runs_before(t, i + 1ull);
         await_turn(t, i);
-        muster_status status = work_piece(t, from, end);
+        muster_status status = time_piece(t, from, end);
         if (status == MUSTER_OK) {
-            status = tell_turn(t, i + 1);
+            status = tell_progress(t, i + 1);
         }
         if (status != MUSTER_OK) {
             return status;
@@ -315,15 +351,16 @@ static muster_status work_pieces(tour *t)
 static void find_ahead(tour *t)
 {
     const muster_mf *m = t->pass->m;
-    uint32_t nodes = muster_ps_nodes(t->pass->worker);
-    uint32_t threads = m->parts / (nodes > 0 ? nodes : 1);
+    uint32_t threads = threads_of(t);
     uint32_t part = (t->share->part + 1) % m->parts;
+    // Worked on together, each part is at its own node.
+    bool here = part / threads == t->share->part / threads;
     t->ahead = (ahead){.part = part,
-                       .here = !t->pass->many || threads == 0 ||
-                               part / threads == t->share->part / threads,
-                       .key = turn_key(t, part),
+                       .here = here,
+                       .given_up = m->parts == 1 || !t->share->together ||
+                                   (!here && !has_table(t)),
+                       .key = progress_key(t, part),
                        .handle = MUSTER_PS_DONE};
-    t->ahead.no_more = m->parts == 1 || (!t->ahead.here && !has_table(t));
 }
 
 static tour make_tour(muster_mf_pass *p, const muster_task_share *share)
@@ -341,7 +378,7 @@ static tour make_tour(muster_mf_pass *p, const muster_task_share *share)
     t.look = t.look < 1 ? 1 : t.look < LOOK_MAX ? t.look : LOOK_MAX;
     t.start = muster_mf_run_at(m, share->part, m->cuts[t.first_piece]);
     find_ahead(&t);
-    t.free = runs_before(&t, t.ahead.no_more ? t.pieces : MUSTER_MF_CUTS);
+    t.free = runs_before(&t, t.ahead.given_up ? t.pieces : MUSTER_MF_CUTS);
     return t;
 }
 
@@ -350,7 +387,7 @@ muster_status muster_mf_work_columns(muster_mf_pass *p,
 {
     tour t = make_tour(p, share);
     p->end = p->m->train.cells + p->m->parts_at[share->part + 1].cell;
-    muster_status status = tell_turn(&t, 0);
+    muster_status status = tell_progress(&t, 0);
     if (status == MUSTER_OK) {
         status = work_pieces(&t);
     }

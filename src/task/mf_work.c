@@ -10,6 +10,9 @@
 #include "base/assert.h"
 #include "task/kernel.h"
 #include "task/mf.h"
+#include "task/mf_deal.h"
+#include "task/mf_random.h"
+#include "task/mf_tour.h"
 
 #define AHEAD  12u // cells whose rows are asked for before
 #define STRAYS 64u // rows that are fetched together when one is missing

@@ -43,6 +43,7 @@ static inline void *run_share(void *argument)
     muster_task_share share = {.part = s->part,
                                .parts = s->of->threads,
                                .epoch = s->epoch,
+                               .together = true,
                                .final = s->evaluate};
     s->status = (s->evaluate ? s->of->ops->evaluate : s->of->ops->work)(
         s->of->task, s->of->workers[s->part], &share, &s->sums);

@@ -51,6 +51,7 @@ typedef struct muster_task_share {
     uint32_t part;
     uint32_t parts;
     uint32_t epoch; // from 0
+    bool together;  // every part is worked on now, by a thread of its own
     bool final; // evaluate: on all of the test set, not a part of the valid one
     _Atomic uint64_t *done;       // units done in this epoch by this node
     const _Atomic uint32_t *stop; // not 0: return early, MUSTER_ERR_CANCELLED

@@ -210,8 +210,7 @@ static void return_bias_to_sleep(muster_mesh *mesh)
         muster_ps_table *table = mesh->ps->tables[i];
         if (!table->in_turns &&
             mesh->driver.mean_sleep_ns >= BIAS_SLEEPS * table->revoke_ns) {
-            table->used = false;
-            muster_ps_table_return_bias(table);
+            muster_ps_table_return_bias_now(table);
         }
     }
 }
@@ -371,7 +370,8 @@ static void sleep_aside(muster_mesh *mesh, int64_t wait_ns)
     (void)pthread_mutex_lock(&mesh->drive_lock);
     int64_t slept_ns = muster_clock_ns() - start;
     count_sleep(mesh, slept_ns);
-    if (late_ns >= 0) { // nothing arrived before
+    // Nothing arrived before, and the wait was not rounded up.
+    if (late_ns >= 0 && !muster_net_waits_in_ms(mesh->net)) {
         muster_protocol_note_wake(mesh->driver.protocol, late_ns);
     }
     mesh->driver.mean_sleep_ns =

@@ -4,7 +4,8 @@
  * All of them in turn, some every millisecond, so that no step takes long and
  * messages are handled between: once in a period, which is short while there
  * are few, and doubles after every turn that found no change here. Those that
- * were not changed here come in every fourth turn only.
+ * were not changed here come in every fourth turn only, or more often where a
+ * turn takes long: none waits for more than sync_ns.
  *
  * Where the driver's thread wakes late, workers have its processor; where ticks
  * come very late, it is busy. Then the pace is slower, periods and budgets are
@@ -44,15 +45,22 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The time of one turn. */
-static int64_t period_ns(const muster_protocol *node)
+/* The time of one turn at this pace, after so many idle ones. */
+static int64_t period_at(const muster_protocol *node, uint32_t pace,
+                         uint32_t idle)
 {
-    uint32_t idle = node->replicas.sweep.idle_turns;
     int64_t work = (int64_t)node->replicas.all.count * PERIOD_PER_REPLICA_NS +
                    (int64_t)(node->replicas.bytes / 1024) * PERIOD_PER_KIB_NS;
-    int64_t period = larger(work * node->replicas.sweep.pace, PERIOD_MIN_NS);
+    int64_t period = larger(work * pace, PERIOD_MIN_NS);
     return period < node->opts.sync_ns >> idle ? period << idle
                                                : node->opts.sync_ns;
+}
+
+/* The time of this turn. */
+static int64_t period_ns(const muster_protocol *node)
+{
+    const muster_sweep *sweep = &node->replicas.sweep;
+    return period_at(node, sweep->pace, sweep->idle_turns);
 }
 
 /* When the next slice is due, if this one was now. */
@@ -135,28 +143,32 @@ void muster_protocol_note_wake(muster_protocol *node, int64_t late_ns)
     add_late(&node->replicas.sweep.wake_late_ns, late_ns);
 }
 
-/* Is there time for more? */
-static void set_pace(muster_sweep *sweep)
+/* The pace of the next turn: is there time for more? */
+static uint32_t next_pace(const muster_sweep *sweep)
 {
     bool late = sweep->wake_late_ns > LATE_NS || sweep->tick_late_ns > BUSY_NS;
     bool in_time =
         sweep->wake_late_ns < IN_TIME_NS && sweep->tick_late_ns < FREE_NS;
     if (late && sweep->pace < PACE_MAX) {
-        sweep->pace *= 2;
-    } else if (in_time && sweep->pace > 1) {
-        sweep->pace /= 2;
+        return sweep->pace * 2;
     }
+    return in_time && sweep->pace > 1 ? sweep->pace / 2 : sweep->pace;
+}
+
+/* The idle turns before the next one, if no change is found any more. */
+static uint32_t next_idle(const muster_sweep *sweep)
+{
+    if (sweep->changed) {
+        return 0;
+    }
+    return sweep->idle_turns + (sweep->idle_turns < IDLE_TURNS_MAX);
 }
 
 /* A turn has ended. */
 static void end_turn(muster_sweep *sweep, int64_t now_ns)
 {
-    if (sweep->changed) {
-        sweep->idle_turns = 0;
-    } else if (sweep->idle_turns < IDLE_TURNS_MAX) {
-        sweep->idle_turns++;
-    }
-    set_pace(sweep);
+    sweep->idle_turns = next_idle(sweep);
+    sweep->pace = next_pace(sweep);
     sweep->changed = false;
     sweep->turn_ns = now_ns;
     sweep->next = 0;
@@ -180,16 +192,26 @@ static void prefetch_replicas(const muster_protocol *node, uint32_t i)
     }
 }
 
+/* The longest time until the next turn comes to the same replica. */
+static int64_t longest_ns(const muster_protocol *node)
+{
+    const muster_sweep *sweep = &node->replicas.sweep;
+    return larger(period_ns(node),
+                  period_at(node, next_pace(sweep), next_idle(sweep)));
+}
+
 /* Did the owner's row come not long ago, in an earlier turn or because workers
  * asked for it? A replica that was not changed here lacks only what others
- * changed. */
+ * changed. None is left out if its next turn would come too late. */
 static bool is_fresh(const muster_protocol *node, const muster_replica *replica,
                      bool changed)
 {
+    int64_t age = node->step.now_ns - replica->received_ns;
     int64_t period = period_ns(node);
     int64_t clean = smaller(CLEAN_TURNS * period, node->opts.sync_ns);
-    return !replica->unwanted && node->step.now_ns - replica->received_ns <
-                                     (changed ? period : clean) - period / 2;
+    return !replica->unwanted &&
+           age < (changed ? period : clean) - period / 2 &&
+           age + longest_ns(node) <= node->opts.sync_ns;
 }
 
 /* The turn of the next replica; one that is fresh needs none. */

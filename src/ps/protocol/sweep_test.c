@@ -88,6 +88,53 @@ a_replica_that_is_not_changed_comes_in_every_fourth_turn(void **state)
     mesh_free(m);
 }
 
+/* The longest time between synchronisations of the last replica, which is not
+ * changed, over many ticks. The first one is, in every so many turns, by
+ * chance. */
+static int64_t longest_ns(uint32_t keys, int64_t sync_ns, uint32_t turns_each)
+{
+    enum { TICKS = 300, FIRST = 30 };
+    mesh *m = build(keys);
+    muster_protocol *node = m->node[HOLDER];
+    const muster_replica *all = node->replicas.all.data;
+    const muster_replica *last = all + node->replicas.all.count - 1;
+    int64_t longest = 0;
+    node->opts.sync_ns = sync_ns;
+    for (int i = 0; i < TICKS; i++) {
+        int64_t before = last->received_ns;
+        if (node->replicas.sweep.next == 0 && below(m, turns_each) == 0) {
+            change(m, HOLDER, muster_rowref_key(all->ref));
+        }
+        tick(m, 0);
+        int64_t apart = last->received_ns - before;
+        longest = i > FIRST && apart > longest ? apart : longest;
+    }
+    mesh_free(m);
+    return longest;
+}
+
+/* A turn of few replicas takes one tick of 1 ms. */
+static void a_turn_is_left_out_only_when_the_next_comes_in_time(void **state)
+{
+    (void)state;
+    for (int64_t us = 1050; us < 8000; us += 50) {
+        assert_in_range(longest_ns(4, us * 1000, 1), 1, us * 1000);
+    }
+}
+
+/* After a turn without a change the next one takes twice as long. */
+static void no_replica_waits_for_too_long_in_a_mesh_that_rests(void **state)
+{
+    (void)state;
+    enum { TICK_US = 1000 };
+    for (int64_t us = 4000; us < 16000; us += 100) {
+        for (uint32_t turns_each = 2; turns_each <= 8; turns_each++) {
+            int64_t longest = longest_ns(40, us * 1000, turns_each);
+            assert_in_range(longest, 1, (us + TICK_US) * 1000);
+        }
+    }
+}
+
 /* Turn by turn while the driver's thread wakes so late; the pace then. */
 static uint32_t pace_after(mesh *m, int64_t wake_late_ns, int64_t tick_late_ns)
 {
@@ -118,6 +165,8 @@ int main(void)
         cmocka_unit_test(many_replicas_are_synchronised_in_slices),
         cmocka_unit_test(
             a_replica_that_is_not_changed_comes_in_every_fourth_turn),
+        cmocka_unit_test(a_turn_is_left_out_only_when_the_next_comes_in_time),
+        cmocka_unit_test(no_replica_waits_for_too_long_in_a_mesh_that_rests),
         cmocka_unit_test(replicas_wait_where_processors_are_few),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,13 +134,21 @@ void muster_ps_table_revoke(muster_ps_table *table)
     table->revoke_ns += (muster_clock_ns() - start - table->revoke_ns) / 8;
 }
 
-void muster_ps_table_return_bias(muster_ps_table *table)
+void muster_ps_table_return_bias_now(muster_ps_table *table)
 {
     uint32_t mesh = MUSTER_REVOKED_MESH;
-    if (!table->used) {
+    if (muster_ps_table_revoked_by_mesh(table)) {
+        table->used = false;
         (void)atomic_compare_exchange_strong_explicit(&table->revoked, &mesh, 0,
                                                       memory_order_release,
                                                       memory_order_relaxed);
+    }
+}
+
+void muster_ps_table_return_bias(muster_ps_table *table)
+{
+    if (!table->used) {
+        muster_ps_table_return_bias_now(table);
     }
     table->used = false;
     // One that took long, because the worker had no processor, is forgotten.

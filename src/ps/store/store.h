@@ -98,6 +98,10 @@ static inline void muster_ps_table_use(muster_ps_table *table)
  * not used since the last call is biased to the node's only worker again. */
 void muster_ps_table_return_bias(muster_ps_table *table);
 
+/* The same, used or not. Without a store where the bias cannot be returned, as
+ * with two workers or more: they read this line. */
+void muster_ps_table_return_bias_now(muster_ps_table *table);
+
 /* Is the protocol the only reason why the table is not biased? */
 static inline bool muster_ps_table_revoked_by_mesh(const muster_ps_table *table)
 {

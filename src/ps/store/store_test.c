@@ -207,6 +207,30 @@ static void optimisers_follow_their_formulas(void **state)
     }
 }
 
+/* Before a sleep the bias is returned though the table is used; where workers
+ * took it, nothing is written. */
+static void a_bias_that_workers_took_is_not_touched(void **state)
+{
+    (void)state;
+    static const muster_bias_holders holders;
+    muster_ps_table *table = make_table(4, 2, MUSTER_PS_NONE, 2);
+    muster_ps_table_allow_bias(table, &holders);
+    assert_true(muster_ps_table_revoked_by_mesh(table));
+    table->used = true;
+    muster_ps_table_return_bias(table);
+    assert_true(muster_ps_table_revoked(table));
+    table->used = true;
+    muster_ps_table_return_bias_now(table);
+    assert_false(muster_ps_table_revoked(table));
+    muster_ps_table_revoke_for_workers(table);
+    table->used = true;
+    table->revoke_ns = 6400;
+    muster_ps_table_return_bias_now(table);
+    assert_true(table->used && table->revoke_ns == 6400);
+    assert_true(muster_ps_table_revoked(table));
+    muster_ps_table_free(table);
+}
+
 static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
@@ -235,6 +259,7 @@ int main(void)
         cmocka_unit_test(a_node_starts_with_its_share_of_the_rows),
         cmocka_unit_test(operations_do_what_they_say),
         cmocka_unit_test(optimisers_follow_their_formulas),
+        cmocka_unit_test(a_bias_that_workers_took_is_not_touched),
         cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
