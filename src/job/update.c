@@ -25,9 +25,10 @@
 #include "model/layers_kernel.h"
 
 #define DECODE_FLOATS   ((size_t)1 << 20) // read and written by a tile
-#define DECODE_MIN      ((size_t)4096)    // coordinates of a piece
+#define DECODE_MIN      ((size_t)4096)    // coordinates of it, of all blocks
 #define OPTIMISE_FLOATS ((size_t)1 << 19) // coordinates of a piece
 #define STRIP_FLOATS    ((size_t)8192)    // coordinates that stay in a cache
+#define LINE_FLOATS     ((size_t)16)      // of a cache line
 #define SQUARE_LANES    16u
 #define SQUARE_FLOATS   ((size_t)4096)
 
@@ -306,13 +307,20 @@ static void decode_range(void *context, uint32_t part, size_t begin, size_t end)
         begin < stop ? squares(gradient_of(self) + begin, stop - begin) : 0;
 }
 
+/* Coordinates of each block in a tile of one thread. */
+static size_t tile_floats(const muster_decoding *decoding)
+{
+    size_t blocks = decoding->gradient_blocks;
+    size_t some = DECODE_FLOATS / (decoding->term_count + blocks);
+    size_t lines = LINE_FLOATS * blocks;
+    size_t min = (DECODE_MIN + lines - 1) / lines * LINE_FLOATS;
+    return some > min ? some : min;
+}
+
 size_t muster_job_decode_end(const coordinator *self)
 {
     const update_state *update = &self->update;
-    const muster_decoding *decoding = self->base.job.decoding;
-    size_t some =
-        DECODE_FLOATS / (decoding->term_count + decoding->gradient_blocks);
-    some = some > DECODE_MIN ? some : DECODE_MIN;
+    size_t some = tile_floats(self->base.job.decoding);
     some *= muster_threads_count(self->base.pool);
     size_t left = update->block - update->at;
     return update->at + (left < some ? left : some);

@@ -455,6 +455,13 @@ static ssize_t receive(const muster_conn *conn, struct msghdr *message)
     return recvmsg(conn->fd, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 }
 
+/* For the end of a sentence that says how the connection ended. */
+static const char *midway_text(const muster_conn *conn)
+{
+    bool midway = conn->in.end > 0 || conn->in.stream.payload != NULL;
+    return midway ? " in the middle of a message" : "";
+}
+
 /* One system call; 0: nothing more for this turn. */
 static size_t read_some(muster_conn *conn, size_t allowed, size_t *room_out)
 {
@@ -478,7 +485,8 @@ static size_t read_some(muster_conn *conn, size_t allowed, size_t *room_out)
     if (got < 0) {
         if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR &&
             !muster_conn_fabric_eof(conn)) {
-            muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "%s", strerror(errno));
+            muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "%s%s", strerror(errno),
+                            midway_text(conn));
         }
         return 0;
     }
@@ -486,10 +494,8 @@ static size_t read_some(muster_conn *conn, size_t allowed, size_t *room_out)
         return 0;
     }
     if (got == 0 && !muster_conn_fabric_eof(conn)) {
-        bool midway = conn->in.end > 0 || conn->in.stream.payload != NULL;
         muster_conn_end(conn, MUSTER_ERR_PEER_LOST,
-                        "it closed the connection%s",
-                        midway ? " in the middle of a message" : "");
+                        "it closed the connection%s", midway_text(conn));
     }
     return (size_t)got;
 }

@@ -98,7 +98,8 @@ typedef struct muster_net_callbacks {
     /* A message with a payload of MUSTER_NET_BEGUN_BYTES or more has begun to
      * come, as a stream: muster_blob_here() of its payload says how far it is,
      * and after every on_bytes there is more. on_message follows with the same
-     * blob, or on_down: a reference that was kept is then to a part. */
+     * blob, or on_down, or neither after muster_net_drop(): a reference that
+     * was kept is then to a part. */
     void (*on_begun)(void *context, muster_peer peer,
                      const muster_net_message *message);
 } muster_net_callbacks;

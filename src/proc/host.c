@@ -100,6 +100,10 @@ static void on_message(void *context, muster_peer peer,
     if (host->stopped) {
         return;
     }
+    if (received->payload != NULL &&
+        received->payload->bytes >= MUSTER_NET_BEGUN_BYTES) {
+        muster_compute_more(host->compute); // on_bytes is not told of its end
+    }
     muster_message message;
     muster_error error = {.text = ""};
     if (muster_message_read(received->header, received->header_bytes, &error,

@@ -60,6 +60,72 @@ static void a_long_message_is_heard_of_before_it_is_whole(void **state)
     muster_host_close(client);
 }
 
+/* An engine whose job is done when its message is whole. */
+static void await_begin(void *self, muster_job *job)
+{
+    *(muster_job *)self = *job;
+}
+
+static muster_status await_piece(void *self)
+{
+    const muster_blob *message = ((const muster_job *)self)->messages[0];
+    return muster_blob_here(message) < message->bytes ? MUSTER_ERR_AGAIN
+                                                      : MUSTER_OK;
+}
+
+static void await_end(void *self, muster_job_result *result_out)
+{
+    muster_job *job = self;
+    *result_out = (muster_job_result){.id = job->id, .kind = job->kind};
+    muster_job_fini(job);
+}
+
+/* Decodes what has begun, and has nothing else to do when it is whole. */
+static void decode_long(script *self, const muster_event *event,
+                        muster_actions *actions)
+{
+    if (event->kind == MUSTER_EVENT_BEGUN) {
+        muster_job *job = muster_act_compute(actions, MUSTER_JOB_DECODE, 1);
+        job->list = muster_job_list_create(1);
+        assert_non_null(job->list);
+        job->messages = job->list->blobs;
+        job->messages[0] = muster_blob_ref(event->as.message.payload);
+        job->message_count = 1;
+    }
+    if (self->messages == 2 && self->computed == 1) {
+        add_stop(actions, MUSTER_OK, "");
+    }
+}
+
+static void *run_decoder(void *argument)
+{
+    server *self = argument;
+    muster_job job = {.id = 0};
+    muster_host_work work = {
+        .role = {&script_ops, &self->script},
+        .engine = {&job, await_begin, await_piece, await_end},
+        .slowness = MUSTER_SLOWNESS_NONE,
+        .queue_max = 4,
+    };
+    assert_int_equal(muster_host_run(self->host, &work, NULL), MUSTER_OK);
+    return NULL;
+}
+
+static void a_decoding_that_sleeps_sees_the_end_of_a_message(void **state)
+{
+    (void)state;
+    server hearer = {.script = {.step = decode_long}};
+    hearer.host = open_listener(hearer.bound);
+    assert_int_equal(pthread_create(&hearer.thread, NULL, run_decoder, &hearer),
+                     0);
+    script self = {.step = send_long, .address = hearer.bound};
+    muster_host *client = open_host(NULL);
+    assert_int_equal(run_script(client, &self, 4, NULL), MUSTER_OK);
+    server_join(&hearer);
+    assert_int_equal(hearer.script.job_status[1], MUSTER_OK);
+    muster_host_close(client);
+}
+
 /* Knows that its callers have little to say. */
 static void expect_little(script *self, const muster_event *event,
                           muster_actions *actions)
@@ -274,6 +340,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_message_is_heard_of_before_it_is_whole),
+        cmocka_unit_test(a_decoding_that_sleeps_sees_the_end_of_a_message),
         cmocka_unit_test(a_caller_that_sends_more_than_is_expected_is_dropped),
         cmocka_unit_test(a_peer_that_sends_rubbish_is_dropped_and_told_of),
         cmocka_unit_test(a_flood_of_rubbish_is_summed_up_in_the_log),

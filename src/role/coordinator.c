@@ -18,7 +18,8 @@
 
 #define FAREWELL_NS  MUSTER_NS_PER_S
 #define NAMES_LISTED 8u
-/* How often patience begins again while somebody loads its shards. */
+/* How often in a row patience begins again while somebody loads its shards. A
+ * shard that was confirmed begins the row anew. */
 #define PATIENCES_MAX 10u
 /* Which workers are missing at the start is said after the first of these
  * times, and then again each time the second has passed. */
@@ -219,7 +220,10 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
 
 /* Does one that joins go on loading its shards? Both can take longer than
  * patience lasts: receiving them over a slow link, when it is not busy, and
- * reading them. A worker that stands still is soon lost. */
+ * reading them. One that reads makes progress. Of one that is not busy nothing
+ * tells whether its shards are still on their way or it never confirms them;
+ * it owes no answer, so it is not lost for that. PATIENCES_MAX ends the wait.
+ */
 static bool somebody_loads(muster_coordinator *c, int64_t now_ns)
 {
     for (uint32_t id = 0; id < c->worker_count; id++) {

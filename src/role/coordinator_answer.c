@@ -102,6 +102,7 @@ static void keep_spare(muster_coordinator *c, uint32_t id, uint32_t stage,
         *muster_step_message(c, id, stage) == NULL) {
         *muster_step_message(c, id, stage) =
             muster_blob_ref(event->as.message.payload);
+        muster_begun_forget(c, id);
     }
 }
 

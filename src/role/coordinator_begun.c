@@ -8,9 +8,10 @@
  * goes on from there; if not, because one of them was lost, or another one was
  * faster, it begins anew. So nothing here has a say in which answers count.
  *
- * Not with edges below, stages, async or gossip: edges combine whole messages,
- * answers of stages are parts of one, and the other two decode what has come
- * whenever it comes.
+ * Not in an edge, nor with stages, async or gossip: an edge combines whole
+ * messages, answers of stages are parts of one, and the other two decode what
+ * has come whenever it comes. At the top of a hierarchy the messages are those
+ * of edges.
  */
 #include "role/coordinator_inside.h"
 
@@ -87,6 +88,14 @@ void muster_begun_answer(muster_coordinator *c, const muster_event *event,
     try_decode(c, actions);
 }
 
+/* One of its messages will not be whole. */
+static void stop(const muster_coordinator *c, muster_actions *actions)
+{
+    if (c->jobs.decode != 0) {
+        muster_act_cancel(actions, c->jobs.decode);
+    }
+}
+
 void muster_begun_lost(muster_coordinator *c, uint32_t id,
                        muster_actions *actions)
 {
@@ -94,7 +103,7 @@ void muster_begun_lost(muster_coordinator *c, uint32_t id,
         return;
     }
     muster_begun_forget(c, id);
-    muster_begun_stop(c, actions); // what is left is tried when it has ended
+    stop(c, actions); // what is left is tried when it has ended
 }
 
 void muster_begun_decoded(muster_coordinator *c, const muster_event *event,
@@ -111,11 +120,4 @@ void muster_begun_forget(muster_coordinator *c, uint32_t id)
 {
     muster_blob_unref(c->workers[id].begun);
     c->workers[id].begun = NULL;
-}
-
-void muster_begun_stop(const muster_coordinator *c, muster_actions *actions)
-{
-    if (c->jobs.decode != 0) {
-        muster_act_cancel(actions, c->jobs.decode);
-    }
 }

@@ -164,6 +164,40 @@ static void what_is_whole_first_is_used(void **state)
     muster_blob_unref(part);
 }
 
+/* The update finds that an answer is no gradient: the step is decoded anew,
+ * with one that began before the update and was whole after. */
+static void an_answer_that_is_whole_too_late_is_a_spare_one(void **state)
+{
+    (void)state;
+    stage s = make_stage_of("frc:s=3", FRC_WORKERS, NULL);
+    gather(&s);
+    muster_blob *part = make_part(&s);
+    begin_message(&s, 2, answer_to(0), part);
+    uint64_t id = decode_of(&s, 1);
+    answer(&s, 1, 0);
+    uint64_t update_id = asked(&s, MUSTER_JOB_UPDATE)->id;
+    end_decode(&s, id, MUSTER_ERR_CANCELLED);
+    say(&s, 2, answer_to(0), part);
+    // As an answer alone, and here.
+    assert_int_equal(atomic_load(&part->references), 2);
+    muster_blob *marks = muster_blob_create(1);
+    assert_non_null(marks);
+    *(uint8_t *)marks->data = MUSTER_MARK_NOT_FINITE;
+    computed(&s, (muster_job_result){.id = update_id,
+                                     .kind = MUSTER_JOB_UPDATE,
+                                     .status = MUSTER_INEXACT,
+                                     .output = marks});
+    muster_blob_unref(marks);
+    assert_null(asked(&s, MUSTER_JOB_DECODE));
+    const muster_job *update = asked(&s, MUSTER_JOB_UPDATE);
+    assert_non_null(update);
+    assert_int_equal(update->message_count, 1);
+    assert_ptr_equal(update->messages[0], part);
+    end_stage(&s);
+    assert_int_equal(atomic_load(&part->references), 1);
+    muster_blob_unref(part);
+}
+
 static void lose(stage *s, uint32_t worker)
 {
     muster_event event = {.kind = MUSTER_EVENT_PEER_DOWN, .peer = worker + 1};
@@ -222,6 +256,7 @@ int main(void)
         cmocka_unit_test(all_that_is_needed_has_begun_and_is_decoded),
         cmocka_unit_test(what_is_no_answer_to_the_step_is_not_decoded),
         cmocka_unit_test(what_is_whole_first_is_used),
+        cmocka_unit_test(an_answer_that_is_whole_too_late_is_a_spare_one),
         cmocka_unit_test(a_lost_worker_ends_the_decoding_of_its_part),
         cmocka_unit_test(a_decoding_that_fails_ends_nothing),
     };

@@ -211,14 +211,15 @@ void muster_step_go_on(muster_coordinator *c, const muster_event *event,
 muster_job *muster_step_ask_update(muster_coordinator *c,
                                    muster_decoding *decoding,
                                    muster_actions *actions);
-/* Is there a list for the messages of an UPDATE or DECODE? False: no memory. */
-bool muster_step_has_list(const muster_coordinator *c, muster_job_list **list);
+/* Make sure that `list`, one of the coordinator's, has room for the messages of
+ * an UPDATE or DECODE, and that no job has it. False: no memory. */
+bool muster_step_has_list(muster_coordinator *c, muster_job_list **list);
 /* What an UPDATE and a DECODE are told: where an answer is not whole, of a
  * DECODE alone, it is the one that has begun. */
 void muster_step_fill_job(const muster_coordinator *c,
                           muster_decoding *decoding, muster_job_list *list,
                           muster_job *job);
-/* Leave the open step, if any: its answers are not wanted any more. */
+/* An edge leaves the open step, if any: its answers are not wanted any more. */
 void muster_step_abandon(muster_coordinator *c, muster_actions *actions);
 /* Take back the answer of `id` to the open step: it did not come. */
 void muster_step_withdraw(muster_coordinator *c, uint32_t id);
@@ -252,8 +253,6 @@ void muster_begun_decoded(muster_coordinator *c, const muster_event *event,
                           muster_actions *actions);
 /* The worker's answer is whole, or not wanted any more. */
 void muster_begun_forget(muster_coordinator *c, uint32_t id);
-/* The open step is left. */
-void muster_begun_stop(const muster_coordinator *c, muster_actions *actions);
 
 /* coordinator_stages.c */
 /* `eager`: where the code does not say. */

@@ -220,8 +220,10 @@ bool muster_step_is_withdrawn(const muster_coordinator *c, uint32_t id)
     return withdrawn && worker->heard_steps == c->step + 1;
 }
 
+/* Whole ones, and one that has begun. */
 static void drop_messages_of(muster_coordinator *c, uint32_t id)
 {
+    muster_begun_forget(c, id);
     for (uint32_t t = 0; t < c->staging.stages; t++) {
         muster_blob_unref(*muster_step_message(c, id, t));
         *muster_step_message(c, id, t) = NULL;
@@ -246,7 +248,6 @@ static void drop_messages(muster_coordinator *c)
     for (uint32_t id = 0; id < c->worker_count; id++) {
         c->workers[id].answered = muster_step_has_answered(c, id);
         drop_messages_of(c, id);
-        muster_begun_forget(c, id);
     }
 }
 
@@ -256,7 +257,6 @@ void muster_step_abandon(muster_coordinator *c, muster_actions *actions)
         muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
     }
     muster_staging_stop(c, actions);
-    muster_begun_stop(c, actions);
     if (c->jobs.update != 0) {
         muster_act_cancel(actions, c->jobs.update);
         c->jobs.update = 0;
@@ -267,7 +267,7 @@ void muster_step_abandon(muster_coordinator *c, muster_actions *actions)
 }
 
 /* The list of the last job serves again, unless that still has it. */
-bool muster_step_has_list(const muster_coordinator *c, muster_job_list **list)
+bool muster_step_has_list(muster_coordinator *c, muster_job_list **list)
 {
     uint32_t room = c->worker_count * c->staging.stages;
     if (*list == NULL || (*list)->room < room ||

@@ -295,6 +295,80 @@ static void answers_that_cannot_be_solved_pause_the_run(void **state)
     end_stage(&s);
 }
 
+/* When patience ends next; -1: the run has ended with it. */
+static int64_t patience_of(const stage *s)
+{
+    const muster_action *list = s->actions.list.data;
+    int64_t at_ns = -1;
+    for (size_t i = 0; i < s->actions.list.count; i++) {
+        if (list[i].kind == MUSTER_ACTION_SET_TIMER &&
+            list[i].as.timer.id == MUSTER_TIMER_PATIENCE) {
+            at_ns = list[i].as.timer.at_ns;
+        }
+    }
+    return at_ns;
+}
+
+/* A worker has its plan, and its shard is sent to it. */
+static stage make_stage_that_loads(void)
+{
+    stage s = make_stage();
+    adopt(&s, 0);
+    const muster_action *made = find(&s, MUSTER_ACTION_COMPUTE);
+    assert_non_null(made);
+    computed(&s, (muster_job_result){.id = made->as.job.id,
+                                     .kind = MUSTER_JOB_SHARD,
+                                     .shard = made->as.job.shard,
+                                     .output = s.blob});
+    assert_int_equal(count_sends(&s, MUSTER_MSG_SHARD), 1);
+    return s;
+}
+
+/* Patience is over: how often it begins again before the run ends. */
+static uint32_t count_patiences(stage *s)
+{
+    const int64_t patience_ns = 60 * MUSTER_NS_PER_S;
+    for (uint32_t times = 0; times < 100; times++) {
+        s->now_ns += patience_ns;
+        timer(s, MUSTER_TIMER_PATIENCE);
+        if (patience_of(s) < 0) {
+            const muster_action *last = find(s, MUSTER_ACTION_COMPUTE);
+            assert_non_null(last);
+            assert_int_equal(last->as.job.kind, MUSTER_JOB_SNAPSHOT);
+            return times;
+        }
+        assert_int_equal(patience_of(s), s->now_ns + patience_ns);
+    }
+    fail_msg("it does not end");
+    return 0;
+}
+
+/* It says that it has nothing to do: its shard may be on its way. */
+static void patience_goes_on_ten_times_while_a_shard_is_sent(void **state)
+{
+    (void)state;
+    stage s = make_stage_that_loads();
+    assert_int_equal(count_patiences(&s), 10);
+    end_stage(&s);
+}
+
+static void patience_ends_where_nothing_is_loaded(void **state)
+{
+    (void)state;
+    stage s = make_stage_that_loads();
+    have(&s, 0, 1, 0, 1);
+    assert_int_equal(patience_of(&s), s.now_ns + 60 * MUSTER_NS_PER_S);
+    assert_int_equal(count_patiences(&s), 0);
+    end_stage(&s);
+    // Busy, and without progress since.
+    s = make_stage_that_loads();
+    muster_message busy = {.kind = MUSTER_MSG_HEARTBEAT};
+    busy.as.heartbeat.busy = 1;
+    say(&s, 0, busy, NULL);
+    assert_int_equal(count_patiences(&s), 0);
+    end_stage(&s);
+}
+
 /* Run until the end; true if a SNAPSHOT was asked for on the way. */
 static bool ends_with_snapshot(stage *s, muster_status *status_out)
 {
@@ -468,6 +542,8 @@ int main(void)
             a_worker_that_misbehaves_is_kept_away_longer_each_time),
         cmocka_unit_test(an_incarnation_is_never_given_out_twice),
         cmocka_unit_test(answers_that_cannot_be_solved_pause_the_run),
+        cmocka_unit_test(patience_goes_on_ten_times_while_a_shard_is_sent),
+        cmocka_unit_test(patience_ends_where_nothing_is_loaded),
         cmocka_unit_test(after_a_failed_update_there_is_no_snapshot),
         cmocka_unit_test(after_eight_quiet_steps_no_share_is_begun_unasked),
         cmocka_unit_test(where_nobody_is_late_a_share_is_given_its_usual_time),

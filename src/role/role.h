@@ -50,7 +50,8 @@ typedef enum muster_event_kind {
     MUSTER_EVENT_STOP = 8,     // the user or the system asks us to end
     MUSTER_EVENT_HEARD = 9,    // a message is on its way, but not whole yet
     MUSTER_EVENT_BEGUN = 10, // a long one has begun to arrive: MESSAGE follows
-                             // with the same payload, or PEER_DOWN
+                             // with the same payload, or PEER_DOWN, or neither
+                             // where the role drops the peer
 } muster_event_kind;
 
 typedef struct muster_event {

@@ -19,8 +19,12 @@
 muster_status muster_stall_init(muster_stall_watch *watch, const muster_ps *ps,
                                 uint32_t threads)
 {
-    *watch = (muster_stall_watch){
-        .ps = ps, .count = threads, .limit_ns = muster_ps_stall_ns(ps)};
+    int64_t now_ns = muster_clock_ns();
+    *watch = (muster_stall_watch){.ps = ps,
+                                  .count = threads,
+                                  .limit_ns = muster_ps_stall_ns(ps),
+                                  .looked_ns = now_ns,
+                                  .checked_ns = now_ns};
     watch->threads = muster_mem_array(threads, sizeof(*watch->threads));
     return watch->threads != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
 }

@@ -38,12 +38,12 @@ typedef struct muster_stall_watch {
     muster_stall_thread *threads;
     uint32_t count;
     int64_t limit_ns;  // from here on a thread is named
-    int64_t looked_ns; // the last look
+    int64_t looked_ns; // the last look, or init
     _Atomic uint64_t looks;
     // Only the thread that calls driver_stalls:
     uint64_t looks_seen;
     int64_t unseen_ns;  // for so long there was no new one
-    int64_t checked_ns; // its last call
+    int64_t checked_ns; // its last call, or init
 } muster_stall_watch;
 
 /* MUSTER_ERR_NO_MEMORY. */

@@ -87,6 +87,7 @@ static void set_up(scene *s)
     *s = (scene){.ps = test_alone_open(&(test_mesh){0})};
     assert_int_equal(sem_init(&s->never, 0, 0), 0);
     assert_int_equal(muster_stall_init(&s->watch, s->ps, THREADS), MUSTER_OK);
+    s->now_ns = s->watch.looked_ns;
     for (int i = 0; i < THREADS; i++) {
         s->workers[i] = test_worker_open(s->ps);
     }
@@ -225,6 +226,21 @@ static void a_driver_that_does_not_look_stands_still(void **state)
     assert_true(!muster_stall_driver_stalls(&watch, now + 100000));
 }
 
+/* What was before the watch began does not count. */
+static void time_counts_from_the_begin_of_the_watch(void **state)
+{
+    (void)state;
+    int64_t before_ns = muster_clock_ns();
+    scene s;
+    set_up(&s);
+    assert_in_range(s.watch.checked_ns, before_ns, muster_clock_ns());
+    assert_true(!muster_stall_driver_stalls(&s.watch, s.now_ns + 5));
+    assert_int_equal(s.watch.unseen_ns, 5);
+    (void)muster_stall_look(&s.watch, s.now_ns + 7);
+    assert_in_range(s.watch.threads[STANDS].still_ns, 0, 7);
+    tear_down(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +251,7 @@ int main(void)
             a_pause_of_the_process_counts_as_a_quarter_of_the_limit),
         cmocka_unit_test(a_thread_that_was_joined_has_no_work),
         cmocka_unit_test(a_driver_that_does_not_look_stands_still),
+        cmocka_unit_test(time_counts_from_the_begin_of_the_watch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

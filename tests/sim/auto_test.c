@@ -100,8 +100,9 @@ static const char *judge_auto(story *s)
     return wrong;
 }
 
-/* How often the plan changed; the run went well or lacked workers. */
-static uint32_t tell(uint64_t seed, bool *finished_out)
+/* How often the plan changed; the run went well or lacked workers. *early grows
+ * by the messages that DECODE jobs added. */
+static uint32_t tell(uint64_t seed, bool *finished_out, uint64_t *early)
 {
     static const char *const codes[] = {"frc:s=1",
                                         "scheduled:s=2,order=cyclic",
@@ -124,6 +125,7 @@ static uint32_t tell(uint64_t seed, bool *finished_out)
     opts.duplicate = seed % 4 == 0 ? 0.05 : 0;
     opts.echo = seed % 5 == 0 ? 0.1 : 0;
     opts.jitter_ns = (int64_t)(seed % 3) * 2 * MUSTER_NS_PER_MS;
+    opts.begun_bytes = seed / 8 % 2; // all payloads, or none
     toy_init(&s.f.t, &opts);
     s.f.t.on_gave_up = look_who_is_left;
     if (s.hopeless) {
@@ -141,6 +143,7 @@ static uint32_t tell(uint64_t seed, bool *finished_out)
                  (unsigned long long)t->serial_step, STEPS, wrong);
     }
     *finished_out = t->status == MUSTER_OK;
+    *early += t->early.used;
     uint32_t plans = t->plan;
     toy_fini(t);
     return plans;
@@ -150,18 +153,20 @@ static void plans_change_and_every_step_is_right_or_it_says_why(void **state)
 {
     (void)state;
     uint64_t seeds = seed_count("MUSTER_SEEDS", SEEDS);
-    uint64_t finished = 0, changes = 0;
+    uint64_t finished = 0, changes = 0, early = 0;
     uint64_t hopeless = seeds / 8;
     for (uint64_t seed = 0; seed < seeds; seed++) {
         bool went_well = false;
-        uint32_t plans = tell(seed, &went_well);
+        uint32_t plans = tell(seed, &went_well, &early);
         changes += plans - (plans > 0);
         finished += went_well;
     }
-    print_message("%llu of %llu runs finished; %llu changes of the code\n",
+    print_message("%llu of %llu runs finished; %llu changes of the code, %llu "
+                  "messages decoded early\n",
                   (unsigned long long)finished, (unsigned long long)seeds,
-                  (unsigned long long)changes);
+                  (unsigned long long)changes, (unsigned long long)early);
     assert_true(finished > seeds / 2 && changes > seeds);
+    assert_true(early > seeds || seeds < 16);
     assert_true(finished <= seeds - hopeless);
 }
 

@@ -142,6 +142,7 @@ static toy_opts plot(uint64_t seed)
     opts.echo = chances[muster_rng_below(&rng, 4)];
     opts.pace = muster_rng_below(&rng, 3) == 0 ? 8 : 1;
     opts.jitter_ns = jitters_ms[muster_rng_below(&rng, 4)] * MUSTER_NS_PER_MS;
+    opts.begun_bytes = muster_rng_below(&rng, 2); // all payloads, or none
     return opts;
 }
 
@@ -186,6 +187,7 @@ typedef struct outcome {
     muster_status status;
     uint32_t plans;
     uint64_t hash, lost, late, twice, echoes;
+    uint64_t decodes, early; // DECODE jobs, and messages that they added
     const char *complaint;
 } outcome;
 
@@ -219,6 +221,8 @@ static outcome tell(uint64_t seed, bool aloud)
     result.late = s.f.t.late;
     result.twice = s.f.t.twice;
     result.echoes = s.f.t.echoes;
+    result.decodes = s.f.t.early.asked;
+    result.early = s.f.t.early.used;
     toy_fini(&s.f.t);
     return result;
 }
@@ -245,18 +249,22 @@ static void tell_seeds(uint64_t first)
         sum.late += result.late;
         sum.twice += result.twice;
         sum.echoes += result.echoes;
+        sum.decodes += result.decodes;
+        sum.early += result.early;
     }
-    print_message("%llu of %llu runs finished; %u changes of the code, %llu "
-                  "edges lost, %llu late messages, %llu twice, %llu echoes "
-                  "spoiled\n",
-                  (unsigned long long)finished, (unsigned long long)seeds,
-                  sum.plans, (unsigned long long)sum.lost,
-                  (unsigned long long)sum.late, (unsigned long long)sum.twice,
-                  (unsigned long long)sum.echoes);
+    print_message(
+        "%llu of %llu runs finished; %u changes of the code, %llu "
+        "edges lost, %llu late messages, %llu twice, %llu echoes "
+        "spoiled, %llu decodings begun early, of %llu messages\n",
+        (unsigned long long)finished, (unsigned long long)seeds, sum.plans,
+        (unsigned long long)sum.lost, (unsigned long long)sum.late,
+        (unsigned long long)sum.twice, (unsigned long long)sum.echoes,
+        (unsigned long long)sum.decodes, (unsigned long long)sum.early);
     // The faults must bite, and must not bite every time.
     assert_true(finished > seeds * 8 / 10 && (finished < seeds || seeds < 200));
     assert_true(sum.lost > seeds / 2 && sum.late > seeds);
     assert_true(sum.twice > seeds / 4 && sum.echoes > seeds);
+    assert_true(sum.decodes > seeds && sum.early > seeds);
     assert_true((sum.plans > seeds) == (first == PLANS_FROM));
 }
 
