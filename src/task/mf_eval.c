@@ -50,11 +50,13 @@ static float predict(const muster_mf *m, const float *w, const float *h)
     return m->options.bias ? product + unit * (w[rank] + h[rank]) : product;
 }
 
-/* Squared error of up to CHUNK cells, added to *error. */
+/* Squared error of the first chunk of `left` cells, added to *error. The rows
+ * of the next one are fetched from memory meanwhile. */
 static muster_status measure_chunk(const muster_mf *m, muster_ps_worker *worker,
-                                   const muster_cell *cells, uint32_t count,
+                                   const muster_cell *cells, uint64_t left,
                                    chunk *c, double *error)
 {
+    uint32_t count = left < CHUNK ? (uint32_t)left : CHUNK;
     size_t width = muster_mf_width(m);
     uint32_t cols = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -75,6 +77,10 @@ static muster_status measure_chunk(const muster_mf *m, muster_ps_worker *worker,
                               predict(m, c->row_values + i * width,
                                       c->col_values + c->col_at[i] * width));
         *error += off * off;
+        if (left - i > CHUNK) {
+            muster_ps_prefetch(worker, MUSTER_MF_TABLE_ROWS,
+                               cells[i + CHUNK].row);
+        }
     }
     return status;
 }
@@ -91,10 +97,7 @@ static muster_status measure(const muster_mf *m, muster_ps_worker *worker,
         return status;
     }
     for (uint64_t at = 0; at < count && status == MUSTER_OK; at += CHUNK) {
-        uint64_t left = count - at;
-        status = measure_chunk(m, worker, cells + at,
-                               (uint32_t)(left < CHUNK ? left : CHUNK), c,
-                               error_out);
+        status = measure_chunk(m, worker, cells + at, count - at, c, error_out);
     }
     chunk_free(c);
     return status;
