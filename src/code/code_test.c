@@ -143,7 +143,9 @@ static void illegal_numbers_are_refused_with_legal_ones(void **state)
     refuses("frc:s=99999999999999999999999", 8, MUSTER_ERR_INVALID, "whole");
     refuses("frc:colour=red", 8, MUSTER_ERR_INVALID,
             "parameter colour: unknown");
-    refuses("frc:q=1,q=2", 8, MUSTER_ERR_INVALID, "twice");
+    refuses("frc:q=1,q=2", 8, MUSTER_ERR_INVALID, "frc: q= is given twice");
+    refuses("frc:s=1,s=3", 8, MUSTER_ERR_INVALID, "frc: s= is given twice");
+    refuses("frc:force=1,force=0", 8, MUSTER_ERR_INVALID, "force= is given");
     muster_code *code = NULL;
     muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
     opts.struct_size = 3;

@@ -9,7 +9,8 @@
  * s, m, d and seed are known to every family and win over the fields of
  * muster_code_opts, as is force=1: build a code whose decodings are mostly
  * wrong in double, to look at it. Other keys belong to a family, which must
- * take all of them: what it does not take is refused by name.
+ * take all of them: what it does not take is refused by name. So is a key that
+ * is given twice.
  *
  *   Ownership    A spec holds copies, but for speeds, which are lent.
  *   Threads      Pure.
@@ -38,6 +39,7 @@ typedef struct muster_code_spec {
     uint32_t comm;                          // m, 0: the code's default
     uint32_t load;                          // d, 0: the least
     bool force;                             // build it even if useless
+    uint32_t common_given; // bits: s, m, d, seed, force were in the name
     uint64_t seed;
     const double *speeds; // lent by the caller of create
     uint32_t option_count;

@@ -24,6 +24,9 @@ refuses 2 "--model mlp: parameter hiden: unknown; did you mean hidden? There are
 refuses 2 "--optimizer adma: unknown; did you mean adam? There are sgd, momentum, nesterov, adam, adamw" train $data --steps 1 --optimizer adma
 refuses 2 "--delay iid: p=0x1: expected a number from 0 to 1" train $data --steps 1 --delay iid:p=0x1,delay=1h
 refuses 2 "--shuffle rotat: unknown; did you mean rotate:30? There are none, auto, targeted, rotate:30" train $data --steps 1 --local 4 --shuffle rotat:5
+refuses 2 "--delay constant: delay= is given twice" simulate --workers 4 --delay constant:delay=5ms,delay=50ms
+refuses 2 "--model mlp: hidden= is given twice" train $data --steps 1 --model mlp:hidden=4,hidden=8
+refuses 2 "code frc: s= is given twice" code frc:s=1,s=3 --workers 4
 refuses 2 "--data synthetc: unknown; did you mean synthetic? There are synthetic, zipf" train --data synthetc:samples=100
 refuses 2 "--model mf: rank=0x4: expected a whole number from 1 to 4096" train --data zipf:rows=9,cols=9,cells=99 --model mf:rank=0x4
 }
