@@ -121,7 +121,7 @@ static void illegal_numbers_are_refused_with_legal_ones(void **state)
 {
     (void)state;
     refuses("frc:s=2", 8, MUSTER_ERR_UNSUPPORTED, "use s = 1 or s = 3");
-    refuses("frc:s=8", 8, MUSTER_ERR_INVALID, "at most 7");
+    refuses("frc:s=8", 8, MUSTER_ERR_UNSUPPORTED, "at most 7");
     refuses("frc:s=1,m=2", 8, MUSTER_ERR_UNSUPPORTED, "linear:tuned");
     refuses("frc:s=3,d=2", 8, MUSTER_ERR_UNSUPPORTED, "at least 4");
     refuses("frc:d=9", 8, MUSTER_ERR_UNSUPPORTED, "<= 8");

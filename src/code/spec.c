@@ -215,7 +215,7 @@ muster_status muster_code_spec_parse(const muster_code_opts *opts,
     }
     if (spec->stragglers >= spec->workers) {
         return muster_error_set(
-            error, MUSTER_ERR_INVALID,
+            error, MUSTER_ERR_UNSUPPORTED,
             "%s: %u stragglers of %u workers leave nobody; at most %u",
             spec->family, spec->stragglers, spec->workers, spec->workers - 1);
     }
@@ -243,9 +243,10 @@ muster_status muster_code_spec_option_number(const muster_code_spec *spec,
     if (text == NULL) {
         return MUSTER_OK;
     }
-    if (!muster_value_uint(text, &value) || value < low || value > high) {
+    bool whole = muster_value_uint(text, &value);
+    if (!whole || value < low || value > high) {
         return muster_error_set(
-            error, MUSTER_ERR_INVALID,
+            error, whole ? MUSTER_ERR_UNSUPPORTED : MUSTER_ERR_INVALID,
             "code %s: %s=%s: expected a whole number from %u to %u",
             spec->family, key, text, low, high);
     }

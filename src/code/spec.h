@@ -49,7 +49,8 @@ typedef struct muster_code_spec {
     const char *topology; // of hier; lent by the caller of create
 } muster_code_spec;
 
-/* Parse opts->name and merge. MUSTER_ERR_INVALID with a message. */
+/* Parse opts->name and merge. MUSTER_ERR_INVALID with a message;
+ * MUSTER_ERR_UNSUPPORTED: s leaves no worker. */
 MUSTER_CHECKED muster_status
 muster_code_spec_parse(const muster_code_opts *opts, muster_error *error,
                        muster_code_spec *spec_out);
@@ -58,7 +59,8 @@ muster_code_spec_parse(const muster_code_opts *opts, muster_error *error,
 const char *muster_code_spec_option_get(const muster_code_spec *spec,
                                         const char *key);
 
-/* Its value as a number in low..high into *value_out, untouched when absent. */
+/* Its value as a number in low..high into *value_out, untouched when absent.
+ * MUSTER_ERR_INVALID: no whole number; MUSTER_ERR_UNSUPPORTED: another one. */
 MUSTER_CHECKED muster_status muster_code_spec_option_number(
     const muster_code_spec *spec, const char *key, uint32_t low, uint32_t high,
     muster_error *error, uint32_t *value_out);
