@@ -400,6 +400,12 @@ static void wrong_specs_are_refused_with_what_would_be_right(void **state)
     refused("mlp:hidden", 3, MUSTER_ERR_INVALID, "write hidden=");
     refused("mlp:hidden=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", 3,
             MUSTER_ERR_INVALID, "1 to 16 widths");
+    refused("cnn:image=2x2,channels=1,hidden=0,norm=layer", 3,
+            MUSTER_ERR_INVALID, "norm is for hidden layers");
+    refused("cnn:image=2x2,channels=1,hidden=0,dropout=0.5", 3,
+            MUSTER_ERR_INVALID, "dropout is for hidden layers");
+    refused("softmax:class-weights=0,0,0", 3, MUSTER_ERR_INVALID,
+            "one of them above 0");
     refused("./no_such_model.so", 2, MUSTER_ERR_INPUT, "no_such_model.so");
     refused("no_such_model.so:a=1", 2, MUSTER_ERR_INPUT, "no_such_model.so");
 }
