@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "data/owners.h"
+#include "model/model.h"
 #include "muster/run.h"
 #include "record/json.h"
 #include "record/npy.h"
@@ -75,7 +76,7 @@ static muster_status allocate(partition *self, muster_error *error_out)
                                   self->info.samples);
 }
 
-/* --workers, --speeds, --method. */
+/* --workers, --speeds, --method, --model. */
 static muster_status read_options(partition *self, muster_error *error_out)
 {
     const muster_config *config = self->config;
@@ -88,6 +89,10 @@ static muster_status read_options(partition *self, muster_error *error_out)
         .threads = muster_config_threads(config),
     };
     muster_status status = muster_placing_read(placing, error_out);
+    if (status == MUSTER_OK && muster_config_is_set(config, MUSTER_OPT_MODEL)) {
+        status = muster_model_check_dense(
+            muster_config_string(config, MUSTER_OPT_MODEL), error_out);
+    }
     if (status != MUSTER_OK ||
         !muster_config_is_set(config, MUSTER_OPT_SPEEDS)) {
         return status;
