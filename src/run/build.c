@@ -140,6 +140,33 @@ uint32_t muster_build_shards(const muster_config *config,
     return placed && shards < SHARDS_MAX ? shards * finer : shards;
 }
 
+muster_status muster_build_check_shards(const muster_config *config,
+                                        const muster_code *code,
+                                        uint64_t samples,
+                                        muster_error *error_out)
+{
+    const muster_code_info *info = muster_code_numbers(code);
+    uint64_t wanted = muster_config_uint(config, MUSTER_OPT_SHARDS);
+    if (wanted == 0 || muster_config_is_from_file(config, MUSTER_OPT_SHARDS)) {
+        return MUSTER_OK;
+    }
+    if (wanted < info->parts) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--shards %" PRIu64 ": too few for the "
+                                "%" PRIu32 " parts of code %.60s; %" PRIu32
+                                " is the default",
+                                wanted, info->parts, info->name,
+                                muster_cut_default(info->workers, info->parts));
+    }
+    return wanted <= samples
+               ? MUSTER_OK
+               : muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                  "--shards %" PRIu64 ": there are %" PRIu64
+                                  " samples for them; give no more shards than "
+                                  "samples",
+                                  wanted, samples);
+}
+
 /* What the job says: steps, lengths, the first model. */
 static void take_job(const muster_config *config,
                      const muster_executor *executor,

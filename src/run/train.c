@@ -86,6 +86,11 @@ static muster_status make_executor(muster_train_state *train,
         train->config, muster_build_shards(train->config, train->code), &alloc,
         error_out, &train->executor);
     if (status == MUSTER_OK) {
+        status = muster_build_check_shards(
+            train->config, train->code,
+            muster_executor_describe(train->executor).samples, error_out);
+    }
+    if (status == MUSTER_OK) {
         status =
             muster_build_threads(train->config, train->executor, error_out);
     }

@@ -27,6 +27,8 @@ refuses 2 "--shuffle rotat: unknown; did you mean rotate:30? There are none, aut
 refuses 2 "--delay constant: delay= is given twice" simulate --workers 4 --delay constant:delay=5ms,delay=50ms
 refuses 2 "--model mlp: hidden= is given twice" train $data --steps 1 --model mlp:hidden=4,hidden=8
 refuses 2 "code frc: s= is given twice" code frc:s=1,s=3 --workers 4
+refuses 2 "--shards 2: too few for the 3 parts of code uncoded; 12 is the default" train $data --local 3 --steps 1 --shards 2
+refuses 2 "--shards 101: there are 100 samples for them; give no more shards than samples" simulate $data --workers 3 --steps 1 --shards 101
 refuses 2 "--model mf: a sparse task, which only train takes; use linear, logistic, softmax, mlp, cnn or PATH.so" partition $data --workers 4 --model mf
 refuses 2 "--data synthetc: unknown; did you mean synthetic? There are synthetic, zipf" train --data synthetc:samples=100
 refuses 2 "--model mf: rank=0x4: expected a whole number from 1 to 4096" train --data zipf:rows=9,cols=9,cells=99 --model mf:rank=0x4
