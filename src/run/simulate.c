@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "cluster/file.h"
 #include "muster/run.h"
+#include "run/network.h"
 #include "run/simulate_outcome.h"
 #include "run/simulate_sweep.h"
 #include "run/simulation.h"
@@ -60,8 +61,22 @@ static muster_status with_seed(const muster_config *config, uint64_t seed,
     return MUSTER_OK;
 }
 
+/* How a run ended, where that is an error. */
+static muster_status explain_end(const muster_virtual *run,
+                                 const muster_config *config, const char *code,
+                                 muster_error *error)
+{
+    char why[200] = "";
+    if (run->status == MUSTER_ERR_QUORUM && run->steps_done == 0) {
+        muster_network_explain(config, why, sizeof(why));
+    }
+    return muster_error_set(error, run->status, "%s: %s%s", code, run->reason,
+                            why);
+}
+
 /* Run to the end and add what came of it; the first run makes the outcome. */
-static muster_status run_to_end(muster_virtual *run, const char *code,
+static muster_status run_to_end(muster_virtual *run,
+                                const muster_config *config, const char *code,
                                 muster_error *error, muster_outcome *outcome)
 {
     muster_status status = muster_virtual_run(run, error);
@@ -74,11 +89,9 @@ static muster_status run_to_end(muster_virtual *run, const char *code,
     if (status == MUSTER_ERR_NO_MEMORY) {
         return no_memory(error);
     }
-    if (status == MUSTER_OK && run->status != MUSTER_OK) {
-        status =
-            muster_error_set(error, run->status, "%s: %s", code, run->reason);
-    }
-    return status;
+    return status == MUSTER_OK && run->status != MUSTER_OK
+               ? explain_end(run, config, code, error)
+               : status;
 }
 
 static muster_status simulate_seed(const muster_config *config,
@@ -98,7 +111,7 @@ static muster_status simulate_seed(const muster_config *config,
     }
     status = muster_virtual_init(run, &simulation.opts, error);
     if (status == MUSTER_OK) {
-        status = run_to_end(run, code, error, outcome);
+        status = run_to_end(run, config, code, error, outcome);
         status = muster_simulation_recorded(&simulation, config, status, error);
         muster_virtual_fini(run);
     }

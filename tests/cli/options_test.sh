@@ -42,6 +42,16 @@ refuses 2 "neighbors: expected PATH WORD; see \`muster neighbors --help\`" neigh
 refuses 2 "code: --workers is missing; for example muster code frc --workers 12; \`muster code list\` names all codes" code frc
 refuses 2 "code: --workers is missing; for example muster code frc --workers 12; \`muster code list\` names all codes" code frc --workers 0 --matrix --json
 
+# Messages that take longer than the others wait: the option is named.
+run simulate --workers 2 --latency 3s
+[ "$code" -eq 4 ] && grep -q 'missing: 0, 1; --latency 3s is longer than the 2s that a worker' "$work/err" ||
+    fail "--latency 3s: exit code $code: $(cat "$work/err")"
+run simulate --workers 2 --latency 1.2s --heartbeat 500ms
+[ "$code" -eq 4 ] && grep -q 'use --heartbeat 2.4s' "$work/err" ||
+    fail "--heartbeat 500ms: exit code $code: $(cat "$work/err")"
+run simulate --workers 2 --steps 3 --latency 1.2s --heartbeat 2.4s
+[ "$code" -eq 0 ] || fail "--heartbeat 2.4s: exit code $code: $(cat "$work/err")"
+
 # YAML: errors name file and line; flags win.
 cat > "$work/bad.yaml" << 'YAML'
 # a run
