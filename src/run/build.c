@@ -305,8 +305,9 @@ muster_status muster_build_coordinator(const muster_config *config,
     opts.gossip = algorithm.kind == MUSTER_ALGORITHM_GOSSIP;
     opts.partners = algorithm.partners;
     opts.seed = muster_config_uint(config, MUSTER_OPT_SEED);
-    opts.degrade = opts.averages || strcmp(on_loss, "degrade") == 0;
     opts.stop_on_loss = strcmp(on_loss, "stop") == 0;
+    opts.degrade = !opts.stop_on_loss &&
+                   (opts.averages || strcmp(on_loss, "degrade") == 0);
     opts.evaluate_every =
         executor != NULL ? muster_config_eval_every(config) : 0;
     opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);

@@ -236,6 +236,26 @@ static void degrading_goes_on_where_waiting_gives_up(void **state)
 }
 
 /* Lines and cells of the file at `path`; cells of one line. */
+/* With --on-loss stop, workers that average stop too. */
+static void every_algorithm_stops_at_a_loss_where_told(void **state)
+{
+    (void)state;
+    const char *const algorithms[] = {"sync", "local:4", "ssp:2", "async",
+                                      "gossip:ring"};
+    for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++) {
+        const char *const flags[] = {
+            "--data",      DATA,        "--workers", "4",      "--algorithm",
+            algorithms[i], "--on-loss", "stop",      "--kill", "1@5",
+            "--steps",     "20",        NULL};
+        char *text = NULL;
+        assert_int_equal(simulate(flags, &text), MUSTER_ERR_QUORUM);
+        json_t *result = json_loads(text, 0, NULL);
+        assert_int_equal(number(code_at(result, 0), "steps"), 5);
+        json_decref(result);
+        muster_config_text_free(text);
+    }
+}
+
 static void count_cells(const char *path, unsigned *lines_out,
                         unsigned *cells_out)
 {
@@ -546,6 +566,7 @@ int main(void)
         cmocka_unit_test(too_few_workers_is_quorum_with_a_result),
         cmocka_unit_test(a_shuffle_spreads_what_the_slow_ones_miss),
         cmocka_unit_test(degrading_goes_on_where_waiting_gives_up),
+        cmocka_unit_test(every_algorithm_stops_at_a_loss_where_told),
         cmocka_unit_test(a_run_that_hangs_is_an_error_of_its_own),
         cmocka_unit_test(a_step_takes_what_the_coordinators_link_needs),
         cmocka_unit_test(short_messages_pay_where_the_link_is_narrow),
