@@ -167,7 +167,8 @@ static void tell_sizes(const partition *self)
     if (self->report.classes_sparse > 0) {
         muster_log(MUSTER_LOG_INFO,
                    "sparse kernels for %" PRIu32 " of %" PRIu32
-                   " classes: recall %.4f of the nearest neighbours",
+                   " classes: recall %.4f of the nearest neighbours of all "
+                   "rows",
                    self->report.classes_sparse, self->report.classes,
                    self->report.recall);
     }
