@@ -85,6 +85,7 @@ static muster_status read_options(partition *self, muster_error *error_out)
         .option = "--method",
         .method = muster_config_string(config, MUSTER_OPT_METHOD),
         .owners = muster_config_workers(config),
+        .owner = "worker",
         .seed = muster_config_uint(config, MUSTER_OPT_SEED),
         .threads = muster_config_threads(config),
     };
