@@ -275,6 +275,14 @@ static muster_status read_pair(const char *place, const muster_spec_pair *pair,
                : refuse_value(place, field, value, error_out);
 }
 
+static muster_status refuse_twice(const char *place,
+                                  const muster_spec_field *field,
+                                  muster_error *error_out)
+{
+    return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                            "%s: %s= is given twice", place, field->name);
+}
+
 static muster_status check_required(const char *place,
                                     const muster_spec_field *fields,
                                     uint64_t given, muster_error *error_out)
@@ -299,13 +307,17 @@ muster_status muster_spec_read(const char *place, const char *params,
     uint64_t given = 0;
     while (muster_spec_next(&params, &pair)) {
         const muster_spec_field *field = find_field(fields, &pair);
+        if (field == NULL) {
+            return refuse_key(place, &pair, fields, error_out);
+        }
+        uint64_t bit = UINT64_C(1) << (field - fields);
         muster_status status =
-            field != NULL ? read_pair(place, &pair, field, into, error_out)
-                          : refuse_key(place, &pair, fields, error_out);
+            (given & bit) == 0 ? read_pair(place, &pair, field, into, error_out)
+                               : refuse_twice(place, field, error_out);
         if (status != MUSTER_OK) {
             return status;
         }
-        given |= UINT64_C(1) << (field - fields);
+        given |= bit;
     }
     if (given_out != NULL) {
         *given_out = given;

@@ -5,8 +5,7 @@
  *
  * A name, and after a colon pairs separated by commas. A piece without '='
  * belongs to the value before it, so that a value may be a list. Numbers are
- * decimal and times carry a unit (base/value.h). A key may be given again: the
- * last one counts.
+ * decimal and times carry a unit (base/value.h). A key is given once.
  *
  * Who takes such a spec describes its keys by a table of fields, and
  * muster_spec_read() fills a struct. Every error is one line that names option,
@@ -75,8 +74,8 @@ typedef struct muster_spec_field {
  * the others keep their value. `place` ("--model mf") opens an error. When
  * given_out is not NULL, bit i says whether field i was named (at most 64).
  *
- * MUSTER_ERR_INVALID: an unknown key, a value that is not what the field takes,
- * or a required field without one.
+ * MUSTER_ERR_INVALID: an unknown key, one that is given twice, a value that is
+ * not what the field takes, or a required field without one.
  */
 MUSTER_CHECKED muster_status muster_spec_read(const char *place,
                                               const char *params,

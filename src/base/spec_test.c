@@ -136,6 +136,9 @@ static void refusals_name_place_key_and_value(void **state)
         {"colour=3", "--m x: parameter colour: unknown; there are rank, seed, "
                      "rate, pause, order, list"},
         {"rank", "--m x: rank needs a value: write rank=.."},
+        {"rank=2,order=none,rank=3", "--m x: rank= is given twice"},
+        {"pause=5ms,pause=5ms", "--m x: pause= is given twice"},
+        {"order=none,order=random,list=a", "--m x: order= is given twice"},
         {"rank=3", "--m x: needs list=.., a text of 1 to 15 bytes"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

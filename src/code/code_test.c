@@ -121,7 +121,7 @@ static void illegal_numbers_are_refused_with_legal_ones(void **state)
 {
     (void)state;
     refuses("frc:s=2", 8, MUSTER_ERR_UNSUPPORTED, "use s = 1 or s = 3");
-    refuses("frc:s=8", 8, MUSTER_ERR_INVALID, "at most 7");
+    refuses("frc:s=8", 8, MUSTER_ERR_UNSUPPORTED, "at most 7");
     refuses("frc:s=1,m=2", 8, MUSTER_ERR_UNSUPPORTED, "linear:tuned");
     refuses("frc:s=3,d=2", 8, MUSTER_ERR_UNSUPPORTED, "at least 4");
     refuses("frc:d=9", 8, MUSTER_ERR_UNSUPPORTED, "<= 8");
@@ -143,7 +143,9 @@ static void illegal_numbers_are_refused_with_legal_ones(void **state)
     refuses("frc:s=99999999999999999999999", 8, MUSTER_ERR_INVALID, "whole");
     refuses("frc:colour=red", 8, MUSTER_ERR_INVALID,
             "parameter colour: unknown");
-    refuses("frc:q=1,q=2", 8, MUSTER_ERR_INVALID, "twice");
+    refuses("frc:q=1,q=2", 8, MUSTER_ERR_INVALID, "frc: q= is given twice");
+    refuses("frc:s=1,s=3", 8, MUSTER_ERR_INVALID, "frc: s= is given twice");
+    refuses("frc:force=1,force=0", 8, MUSTER_ERR_INVALID, "force= is given");
     muster_code *code = NULL;
     muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
     opts.struct_size = 3;

@@ -32,27 +32,54 @@ static bool copy_piece(char *to, const char *from, size_t length)
 
 #define COMMON_KEYS "s,m,d,seed,force" // every family knows them
 
-static bool is_common(const char *key)
+enum common_key { KEY_S, KEY_M, KEY_D, KEY_SEED, KEY_FORCE, COMMON_COUNT };
+
+static const char *const common[COMMON_COUNT] = {"s", "m", "d", "seed",
+                                                 "force"};
+
+/* Which of the keys that every family knows, or COMMON_COUNT. */
+static uint32_t common_key(const char *key)
 {
-    return strcmp(key, "s") == 0 || strcmp(key, "m") == 0 ||
-           strcmp(key, "d") == 0 || strcmp(key, "seed") == 0 ||
-           strcmp(key, "force") == 0;
+    uint32_t which = 0;
+    while (which < COMMON_COUNT && strcmp(common[which], key) != 0) {
+        which++;
+    }
+    return which;
 }
 
-static void take_common(muster_code_spec *spec, const char *key, uint64_t value)
+static void take_common(muster_code_spec *spec, enum common_key which,
+                        uint64_t value)
 {
     uint32_t number = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
-    if (strcmp(key, "s") == 0) {
+    spec->common_given |= 1u << which;
+    switch (which) {
+    case KEY_S:
         spec->stragglers = number;
-    } else if (strcmp(key, "m") == 0) {
+        break;
+    case KEY_M:
         spec->comm = number;
-    } else if (strcmp(key, "d") == 0) {
+        break;
+    case KEY_D:
         spec->load = number;
-    } else if (strcmp(key, "seed") == 0) {
+        break;
+    case KEY_SEED:
         spec->seed = value;
-    } else {
+        break;
+    case KEY_FORCE:
         spec->force = value != 0;
+        break;
+    case COMMON_COUNT:
+        break;
     }
+}
+
+/* Was this key, of all families or of one, taken before? */
+static bool was_given(const muster_code_spec *spec, const char *key)
+{
+    uint32_t which = common_key(key);
+    return which < COMMON_COUNT
+               ? (spec->common_given >> which & 1u) != 0
+               : muster_code_spec_option_get(spec, key) != NULL;
 }
 
 static muster_status take_pair(muster_code_spec *spec, const char *name,
@@ -67,18 +94,21 @@ static muster_status take_pair(muster_code_spec *spec, const char *name,
         !copy_piece(option.value, pair->value, pair->value_length)) {
         return bad(error, name, "a parameter is empty or too long");
     }
-    if (is_common(option.key)) {
+    if (was_given(spec, option.key)) {
+        return muster_error_set(error, MUSTER_ERR_INVALID,
+                                "code %s: %s= is given twice", spec->family,
+                                option.key);
+    }
+    uint32_t which = common_key(option.key);
+    if (which < COMMON_COUNT) {
         uint64_t value;
         if (!muster_value_uint(option.value, &value)) {
             return muster_error_set(error, MUSTER_ERR_INVALID,
                                     "code %s: %s=%s: expected a whole number",
                                     spec->family, option.key, option.value);
         }
-        take_common(spec, option.key, value);
+        take_common(spec, (enum common_key)which, value);
         return MUSTER_OK;
-    }
-    if (muster_code_spec_option_get(spec, option.key) != NULL) {
-        return bad(error, name, "a parameter is given twice");
     }
     if (spec->option_count == MUSTER_CODE_SPEC_OPTIONS_MAX) {
         return bad(error, name, "too many parameters");
@@ -185,7 +215,7 @@ muster_status muster_code_spec_parse(const muster_code_opts *opts,
     }
     if (spec->stragglers >= spec->workers) {
         return muster_error_set(
-            error, MUSTER_ERR_INVALID,
+            error, MUSTER_ERR_UNSUPPORTED,
             "%s: %u stragglers of %u workers leave nobody; at most %u",
             spec->family, spec->stragglers, spec->workers, spec->workers - 1);
     }
@@ -213,9 +243,10 @@ muster_status muster_code_spec_option_number(const muster_code_spec *spec,
     if (text == NULL) {
         return MUSTER_OK;
     }
-    if (!muster_value_uint(text, &value) || value < low || value > high) {
+    bool whole = muster_value_uint(text, &value);
+    if (!whole || value < low || value > high) {
         return muster_error_set(
-            error, MUSTER_ERR_INVALID,
+            error, whole ? MUSTER_ERR_UNSUPPORTED : MUSTER_ERR_INVALID,
             "code %s: %s=%s: expected a whole number from %u to %u",
             spec->family, key, text, low, high);
     }

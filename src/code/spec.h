@@ -9,7 +9,8 @@
  * s, m, d and seed are known to every family and win over the fields of
  * muster_code_opts, as is force=1: build a code whose decodings are mostly
  * wrong in double, to look at it. Other keys belong to a family, which must
- * take all of them: what it does not take is refused by name.
+ * take all of them: what it does not take is refused by name. So is a key that
+ * is given twice.
  *
  *   Ownership    A spec holds copies, but for speeds, which are lent.
  *   Threads      Pure.
@@ -38,6 +39,7 @@ typedef struct muster_code_spec {
     uint32_t comm;                          // m, 0: the code's default
     uint32_t load;                          // d, 0: the least
     bool force;                             // build it even if useless
+    uint32_t common_given; // bits: s, m, d, seed, force were in the name
     uint64_t seed;
     const double *speeds; // lent by the caller of create
     uint32_t option_count;
@@ -47,7 +49,8 @@ typedef struct muster_code_spec {
     const char *topology; // of hier; lent by the caller of create
 } muster_code_spec;
 
-/* Parse opts->name and merge. MUSTER_ERR_INVALID with a message. */
+/* Parse opts->name and merge. MUSTER_ERR_INVALID with a message;
+ * MUSTER_ERR_UNSUPPORTED: s leaves no worker. */
 MUSTER_CHECKED muster_status
 muster_code_spec_parse(const muster_code_opts *opts, muster_error *error,
                        muster_code_spec *spec_out);
@@ -56,7 +59,8 @@ muster_code_spec_parse(const muster_code_opts *opts, muster_error *error,
 const char *muster_code_spec_option_get(const muster_code_spec *spec,
                                         const char *key);
 
-/* Its value as a number in low..high into *value_out, untouched when absent. */
+/* Its value as a number in low..high into *value_out, untouched when absent.
+ * MUSTER_ERR_INVALID: no whole number; MUSTER_ERR_UNSUPPORTED: another one. */
 MUSTER_CHECKED muster_status muster_code_spec_option_number(
     const muster_code_spec *spec, const char *key, uint32_t low, uint32_t high,
     muster_error *error, uint32_t *value_out);

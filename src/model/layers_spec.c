@@ -148,9 +148,10 @@ static uint32_t read_numbers(const char *text, const char *ends,
     return count;
 }
 
-/* One above 0 or 0 for each class; false: wrong. */
+/* One above 0 or 0 for each class, not all of them 0; false: wrong. */
 static bool read_weights(const char *text, uint32_t classes, float *weights_out)
 {
+    float largest = 0;
     for (uint32_t c = 0; c < classes; c++) {
         char piece[NUMBER_MAX];
         double weight = 0;
@@ -160,8 +161,9 @@ static bool read_weights(const char *text, uint32_t classes, float *weights_out)
             return false;
         }
         weights_out[c] = (float)weight;
+        largest = weights_out[c] > largest ? weights_out[c] : largest;
     }
-    return text == NULL;
+    return text == NULL && largest > 0;
 }
 
 /* --- the options of the loss and of hidden layers ------------------------- */
@@ -180,9 +182,10 @@ static muster_status take_class_weights(maker *m)
     }
     m->net.loss.class_weights = m->net.class_weights;
     if (!read_weights(text, classes, m->net.class_weights)) {
-        char expected[80];
+        char expected[96];
         (void)snprintf(expected, sizeof(expected),
-                       "a number from 0 to %g for each of the %u classes",
+                       "a number from 0 to %g for each of the %u classes, one "
+                       "of them above 0",
                        WEIGHT_MAX, classes);
         return fail(m, "class-weights", text, expected);
     }
@@ -202,6 +205,20 @@ static muster_status take_loss(maker *m)
     }
     m->net.loss.smoothing = (float)m->options.smoothing;
     return take_class_weights(m);
+}
+
+/* hidden=0: options of hidden layers would do nothing. */
+static muster_status check_no_hidden(const maker *m)
+{
+    const char *idle = m->options.norm == 1       ? "norm"
+                       : m->options.dropout > 0.0 ? "dropout"
+                                                  : NULL;
+    return idle == NULL
+               ? MUSTER_OK
+               : muster_error_set(m->error, MUSTER_ERR_INVALID,
+                                  "--model %s: %s is for hidden layers, and "
+                                  "hidden=0 has none; leave out one of them",
+                                  m->name, idle);
 }
 
 /* Append the widths of "256,128" after the first. */
@@ -451,8 +468,8 @@ static muster_status create_deep(maker *m, muster_status status,
         status = take_channels(m);
     }
     bool has_hidden = !has_conv || strcmp(m->options.hidden, "0") != 0;
-    if (status == MUSTER_OK && has_hidden) {
-        status = take_hidden(m);
+    if (status == MUSTER_OK) {
+        status = has_hidden ? take_hidden(m) : check_no_hidden(m);
     }
     if (status == MUSTER_OK) {
         status = take_loss(m);

@@ -204,15 +204,17 @@ static muster_status learn(const char *path, muster_error *error_out,
     return MUSTER_OK;
 }
 
-/* A sparse task may have been meant as well. */
-static muster_status unknown(const char *spec, size_t length,
+/* Where tasks are taken too, a sparse task may have been meant as well. */
+static muster_status unknown(const char *spec, size_t length, bool tasks,
                              muster_error *error_out)
 {
     muster_suggestion meant = muster_suggestion_make(spec, length);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         muster_suggestion_add(&meant, known[i]->name);
     }
-    muster_suggestion_add_all(&meant, muster_task_names);
+    if (tasks) {
+        muster_suggestion_add_all(&meant, muster_task_names);
+    }
     muster_suggestion_add(&meant, "PATH.so (./mine.so)");
     return muster_suggestion_fail(&meant, "--model ", error_out);
 }
@@ -222,7 +224,30 @@ muster_status muster_model_check_name(const char *spec, muster_error *error_out)
     size_t length = strcspn(spec, ":");
     return muster_model_plugin_path(spec) > 0 || find(spec, length) != NULL
                ? MUSTER_OK
-               : unknown(spec, length, error_out);
+               : unknown(spec, length, true, error_out);
+}
+
+/* A sparse task is known, but has no gradients of rows. */
+static muster_status refuse(const char *spec, size_t length,
+                            muster_error *error_out)
+{
+    if (muster_name_index(muster_task_names, spec) < 0) {
+        return unknown(spec, length, false, error_out);
+    }
+    return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                            "--model %.*s: a sparse task, which only train "
+                            "takes; use linear, logistic, softmax, mlp, cnn or "
+                            "PATH.so",
+                            (int)length, spec);
+}
+
+muster_status muster_model_check_dense(const char *spec,
+                                       muster_error *error_out)
+{
+    size_t length = strcspn(spec, ":");
+    return muster_model_plugin_path(spec) > 0 || find(spec, length) != NULL
+               ? MUSTER_OK
+               : refuse(spec, length, error_out);
 }
 
 /* Find the ops that `spec` names; *options_out points into spec. */
@@ -234,7 +259,7 @@ static muster_status choose(const char *spec, muster_error *error_out,
         length = strcspn(spec, ":");
         model->ops = find(spec, length);
         if (model->ops == NULL) {
-            return unknown(spec, length, error_out);
+            return refuse(spec, length, error_out);
         }
     } else {
         char *path = muster_mem_string_n(spec, length);

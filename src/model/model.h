@@ -75,6 +75,10 @@ size_t muster_model_plugin_path(const char *spec);
 MUSTER_CHECKED muster_status muster_model_check_name(const char *spec,
                                                      muster_error *error_out);
 
+/* The same where sparse tasks are not taken: they are refused as such. */
+MUSTER_CHECKED muster_status muster_model_check_dense(const char *spec,
+                                                      muster_error *error_out);
+
 /* What evaluate() adds up. */
 typedef struct muster_model_tally {
     double loss;    // sum of the rows' losses

@@ -391,8 +391,21 @@ static void wrong_specs_are_refused_with_what_would_be_right(void **state)
     refused("mlp:depth=3", 3, MUSTER_ERR_INVALID, "there are hidden");
     refused("mlp:hiden=3", 3, MUSTER_ERR_INVALID, "did you mean hidden?");
     refused("sofmax", 3, MUSTER_ERR_INVALID, "did you mean softmax?");
-    refused("complx:dim=4", 3, MUSTER_ERR_INVALID, "did you mean complex?");
+    refused("complx:dim=4", 3, MUSTER_ERR_INVALID,
+            "unknown; there are linear, logistic, softmax, mlp, cnn, PATH.so");
+    refused("mf:rank=4", 3, MUSTER_ERR_INVALID,
+            "--model mf: a sparse task, which only train takes; use linear");
+    muster_error error = {MUSTER_OK, ""};
+    assert_int_equal(muster_model_check_name("complx:dim=4", &error),
+                     MUSTER_ERR_INVALID);
+    assert_non_null(strstr(error.text, "did you mean complex?"));
     refused("mlp:hidden=0", 3, MUSTER_ERR_INVALID, "hidden=0");
+    refused("cnn:image=2x2,channels=1,hidden=0,norm=layer", 3,
+            MUSTER_ERR_INVALID, "norm is for hidden layers");
+    refused("cnn:image=2x2,channels=1,hidden=0,dropout=0.5", 3,
+            MUSTER_ERR_INVALID, "dropout is for hidden layers");
+    refused("softmax:class-weights=0,0,0", 3, MUSTER_ERR_INVALID,
+            "one of them above 0");
     refused("mlp:hidden=", 3, MUSTER_ERR_INVALID, "hidden=");
     refused("mlp:hidden=8,", 3, MUSTER_ERR_INVALID, "hidden=8,");
     refused("mlp:hidden=8,x", 3, MUSTER_ERR_INVALID, "hidden=8,x");

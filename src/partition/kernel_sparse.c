@@ -240,7 +240,8 @@ static double share_held(const muster_nearest *nearest, uint32_t probe,
         others++;
         held += holds(facility, item, row) || holds(facility, row, item);
     }
-    return others > 0 ? (double)held / others : 1.0;
+    // k = 1: its only neighbour is the row itself, if the sample has it.
+    return others > 0 ? (double)held / others : holds(facility, row, row);
 }
 
 /* The exact neighbours of some rows, spread evenly over the class. */

@@ -145,6 +145,24 @@ static void sampled_kernels_hold_more_items_a_client(void **state)
     end_case(&c);
 }
 
+/* The nearest row of each is itself, which 500 of 600 rows do not have in the
+ * sample: that is no recall of 1. */
+static void a_lone_neighbour_outside_the_sample_is_not_held(void **state)
+{
+    (void)state;
+    kernel_case c;
+    muster_facility f;
+    make_case(&c, 600, 12);
+    c.input.clients = 100;
+    c.input.neighbours = 1;
+    assert_int_equal(muster_kernel_sparse(&c.input, &f), MUSTER_OK);
+    double recall = 1.0;
+    assert_int_equal(muster_kernel_recall(&c.input, &f, &recall), MUSTER_OK);
+    assert_true(recall > 0.1 && recall < 0.25);
+    muster_facility_fini(&f);
+    end_case(&c);
+}
+
 static void check_same(const muster_facility *a, const muster_facility *b)
 {
     if (a->dense != NULL) {
@@ -228,6 +246,7 @@ int main(void)
         cmocka_unit_test(dense_kernels_hold_every_cosine),
         cmocka_unit_test(sparse_kernels_hold_the_nearest),
         cmocka_unit_test(sampled_kernels_hold_more_items_a_client),
+        cmocka_unit_test(a_lone_neighbour_outside_the_sample_is_not_held),
         cmocka_unit_test(no_number_of_threads_changes_a_bit),
         cmocka_unit_test(every_failed_allocation_is_a_status),
     };

@@ -12,8 +12,7 @@
 #include "base/mem.h"
 #include "role/member_inside.h"
 
-#define HEARTBEAT_DEFAULT_NS (2 * MUSTER_NS_PER_S)
-#define BEATS_PER_WINDOW     4
+#define BEATS_PER_WINDOW 4
 /* Strangers that may knock at the same time, beyond two per number. */
 #define STRANGERS_MAX 64u
 
@@ -389,7 +388,8 @@ muster_status muster_member_init(muster_member *member,
         .size = opts->size,
         .links = muster_vec_make_lines(sizeof(muster_link)),
         .links_new = muster_vec_make(sizeof(muster_link)),
-        .heartbeat_ns = opts->leads ? opts->heartbeat_ns : HEARTBEAT_DEFAULT_NS,
+        .heartbeat_ns =
+            opts->leads ? opts->heartbeat_ns : MUSTER_HEARTBEAT_JOIN_NS,
         .timer_ns = -1,
     };
     member->news = muster_vec_make_in(sizeof(muster_news), member->first_news,

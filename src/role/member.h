@@ -52,6 +52,10 @@
 /* The number of a leader that is not one of its members (a star's). */
 #define MUSTER_ID_LEADER (UINT32_MAX - 1)
 
+/* The window until WELCOME says the leader's: an answer to HELLO that takes
+ * much longer finds nobody. */
+#define MUSTER_HEARTBEAT_JOIN_NS 2000000000ll
+
 typedef struct muster_member_opts {
     bool leads;
     bool mesh;               // everybody connects to everybody

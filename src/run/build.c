@@ -140,6 +140,33 @@ uint32_t muster_build_shards(const muster_config *config,
     return placed && shards < SHARDS_MAX ? shards * finer : shards;
 }
 
+muster_status muster_build_check_shards(const muster_config *config,
+                                        const muster_code *code,
+                                        uint64_t samples,
+                                        muster_error *error_out)
+{
+    const muster_code_info *info = muster_code_numbers(code);
+    uint64_t wanted = muster_config_uint(config, MUSTER_OPT_SHARDS);
+    if (wanted == 0 || muster_config_is_from_file(config, MUSTER_OPT_SHARDS)) {
+        return MUSTER_OK;
+    }
+    if (wanted < info->parts) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--shards %" PRIu64 ": too few for the "
+                                "%" PRIu32 " parts of code %.60s; %" PRIu32
+                                " is the default",
+                                wanted, info->parts, info->name,
+                                muster_cut_default(info->workers, info->parts));
+    }
+    return wanted <= samples
+               ? MUSTER_OK
+               : muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                  "--shards %" PRIu64 ": there are %" PRIu64
+                                  " samples for them; give no more shards than "
+                                  "samples",
+                                  wanted, samples);
+}
+
 /* What the job says: steps, lengths, the first model. */
 static void take_job(const muster_config *config,
                      const muster_executor *executor,
@@ -278,8 +305,9 @@ muster_status muster_build_coordinator(const muster_config *config,
     opts.gossip = algorithm.kind == MUSTER_ALGORITHM_GOSSIP;
     opts.partners = algorithm.partners;
     opts.seed = muster_config_uint(config, MUSTER_OPT_SEED);
-    opts.degrade = opts.averages || strcmp(on_loss, "degrade") == 0;
     opts.stop_on_loss = strcmp(on_loss, "stop") == 0;
+    opts.degrade = !opts.stop_on_loss &&
+                   (opts.averages || strcmp(on_loss, "degrade") == 0);
     opts.evaluate_every =
         executor != NULL ? muster_config_eval_every(config) : 0;
     opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);

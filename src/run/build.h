@@ -57,6 +57,13 @@ void muster_build_code_fini(muster_build_code *build);
 uint32_t muster_build_shards(const muster_config *config,
                              const muster_code *code);
 
+/* May the data be cut as --shards says? Not into fewer than the code has parts
+ * or more than there are samples (MUSTER_ERR_INVALID); what the file of an
+ * earlier run says stands. */
+MUSTER_CHECKED muster_status
+muster_build_check_shards(const muster_config *config, const muster_code *code,
+                          uint64_t samples, muster_error *error_out);
+
 /* The processors that the workers of a local run share, in units of workers;
  * 0: each has its own, or is elsewhere. */
 uint32_t muster_build_processors(const muster_config *config);

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "role/member.h"
+
 #define BYTES_PER_S_MBIT       125000.0
 #define SIM_LATENCY_DEFAULT_NS 100000
 
@@ -56,6 +58,26 @@ void muster_network_pass(const muster_config *config,
         snprintf(text, sizeof(text), "%.9fs",
                  (double)latency_ns(config, 0) * 1e-9);
         muster_arguments_add_option(arguments, "--latency", text);
+    }
+}
+
+void muster_network_explain(const muster_config *config, char *text,
+                            size_t room)
+{
+    int64_t latency = latency_ns(config, 0);
+    int64_t heartbeat = muster_config_duration_ns(config, MUSTER_OPT_HEARTBEAT);
+    text[0] = '\0';
+    if (latency > MUSTER_HEARTBEAT_JOIN_NS) {
+        snprintf(text, room,
+                 "; --latency %.4gs is longer than the %.4gs that a worker "
+                 "which joins waits for an answer: use a shorter one",
+                 (double)latency * 1e-9, MUSTER_HEARTBEAT_JOIN_NS * 1e-9);
+    } else if (latency > heartbeat) {
+        snprintf(text, room,
+                 "; --latency %.4gs is longer than --heartbeat %.4gs, after "
+                 "which a worker is given up: use --heartbeat %.4gs",
+                 (double)latency * 1e-9, (double)heartbeat * 1e-9,
+                 (double)latency * 2e-9);
     }
 }
 

@@ -29,4 +29,9 @@ double muster_network_bytes_per_s(const muster_config *config);
 /* Between two machines of a simulation. */
 int64_t muster_network_sim_latency_ns(const muster_config *config);
 
+/* Why no worker may have come in, where messages take longer than workers and
+ * coordinator wait for each other: "; ..", or "" where they do not. */
+void muster_network_explain(const muster_config *config, char *text,
+                            size_t room);
+
 #endif // MUSTER_RUN_NETWORK_H

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "data/owners.h"
+#include "model/model.h"
 #include "muster/run.h"
 #include "record/json.h"
 #include "record/npy.h"
@@ -75,7 +76,7 @@ static muster_status allocate(partition *self, muster_error *error_out)
                                   self->info.samples);
 }
 
-/* --workers, --speeds, --method. */
+/* --workers, --speeds, --method, --model. */
 static muster_status read_options(partition *self, muster_error *error_out)
 {
     const muster_config *config = self->config;
@@ -84,10 +85,15 @@ static muster_status read_options(partition *self, muster_error *error_out)
         .option = "--method",
         .method = muster_config_string(config, MUSTER_OPT_METHOD),
         .owners = muster_config_workers(config),
+        .owner = "worker",
         .seed = muster_config_uint(config, MUSTER_OPT_SEED),
         .threads = muster_config_threads(config),
     };
     muster_status status = muster_placing_read(placing, error_out);
+    if (status == MUSTER_OK && muster_config_is_set(config, MUSTER_OPT_MODEL)) {
+        status = muster_model_check_dense(
+            muster_config_string(config, MUSTER_OPT_MODEL), error_out);
+    }
     if (status != MUSTER_OK ||
         !muster_config_is_set(config, MUSTER_OPT_SPEEDS)) {
         return status;
@@ -162,7 +168,8 @@ static void tell_sizes(const partition *self)
     if (self->report.classes_sparse > 0) {
         muster_log(MUSTER_LOG_INFO,
                    "sparse kernels for %" PRIu32 " of %" PRIu32
-                   " classes: recall %.4f of the nearest neighbours",
+                   " classes: recall %.4f of the nearest neighbours of all "
+                   "rows",
                    self->report.classes_sparse, self->report.classes,
                    self->report.recall);
     }

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/threads.h"
 #include "code/numbers.h"
+#include "data/owners.h"
 #include "run/build.h"
 #include "run/placement.h"
 
@@ -29,16 +30,36 @@ static bool is_one_each(const muster_code *code)
     return one;
 }
 
-static uint32_t threads_here(void)
+/* As --threads says; else all processors here: no worker computes yet. */
+static uint32_t threads_of(const muster_config *config)
 {
     uint32_t here = muster_threads_here();
+    if (muster_config_is_set(config, MUSTER_OPT_THREADS)) {
+        return muster_config_threads(config);
+    }
     return here < THREADS_MAX ? here : THREADS_MAX;
 }
 
+/* Where the sizes of the parts come from, for people. */
+static const char *sizes_from(const muster_placing *placing, bool has_speeds)
+{
+    bool equal = placing->how.method == MUSTER_PARTITION_EQUAL_RANDOM ||
+                 placing->how.method == MUSTER_PARTITION_EQUAL_STRATIFIED;
+    if (muster_owners_is_file(placing->method)) {
+        return " as the file says";
+    }
+    if (equal) {
+        return has_speeds ? " of equal size, whatever --speeds says" : "";
+    }
+    return placing->speeds != NULL ? " sized by --speeds" : "";
+}
+
 static muster_status place(const muster_placing *placing,
+                           const muster_config *config,
                            muster_executor *executor, uint32_t *owner_of,
                            muster_error *error_out)
 {
+    bool has_speeds = muster_config_is_set(config, MUSTER_OPT_SPEEDS);
     muster_status status = muster_placing_make(
         placing, muster_executor_data(executor), error_out, owner_of, NULL);
     if (status == MUSTER_OK) {
@@ -48,7 +69,7 @@ static muster_status place(const muster_placing *placing,
     if (status == MUSTER_OK) {
         muster_log(MUSTER_LOG_INFO, "placement %s: %" PRIu32 " parts%s",
                    placing->method, placing->owners,
-                   placing->speeds != NULL ? " sized by --speeds" : "");
+                   sizes_from(placing, has_speeds));
     }
     return status;
 }
@@ -62,8 +83,9 @@ muster_status muster_placed_make(const muster_config *config,
         .option = "--placement",
         .method = muster_config_string(config, MUSTER_OPT_PLACEMENT),
         .owners = muster_code_numbers(code)->parts,
+        .owner = is_one_each(code) ? "worker" : "part",
         .seed = muster_config_uint(config, MUSTER_OPT_SEED),
-        .threads = threads_here(),
+        .threads = threads_of(config),
     };
     if (placing.method == NULL) {
         return MUSTER_OK;
@@ -81,6 +103,15 @@ muster_status muster_placed_make(const muster_config *config,
     uint64_t samples = muster_executor_describe(executor).samples;
     if (measured) {
         placing.owners = muster_executor_describe(executor).shards;
+        placing.owner = "shard";
+    }
+    if (measured && placing.owners > samples) {
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "--speeds measure: %" PRIu64 " samples are too "
+                                "few for %" PRIu32 " shards; give fewer, such "
+                                "as --shards %" PRIu32,
+                                samples, placing.owners,
+                                muster_code_numbers(code)->parts);
     }
     double *speeds = muster_mem_array(placing.owners, sizeof(*speeds));
     uint32_t *owner_of = muster_mem_array(samples, sizeof(*owner_of));
@@ -97,7 +128,7 @@ muster_status muster_placed_make(const muster_config *config,
             muster_placing_read_features(&placing, config, samples, error_out);
     }
     if (status == MUSTER_OK) {
-        status = place(&placing, executor, owner_of, error_out);
+        status = place(&placing, config, executor, owner_of, error_out);
     }
     muster_mem_free(placing.features.dense);
     muster_mem_free(speeds);

@@ -6,16 +6,19 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/spec.h"
 #include "base/suggest.h"
 #include "data/owners.h"
 #include "run/progress.h"
 
-#define TELL_NS (200 * MUSTER_NS_PER_MS)
+#define TELL_NS   (200 * MUSTER_NS_PER_MS)
+#define NAMED_MAX 8u // owners in a warning
 
 #define FIELD(label, kind, member, from, to, choices)                     \
     {                                                                     \
@@ -163,6 +166,57 @@ static muster_status make(const muster_placing *placing,
     return status;
 }
 
+/* "no sample at all for worker 3, 5"; "" where all have some. */
+static void name_empty(const muster_placing *placing, const bool *has_some,
+                       char *text, size_t room)
+{
+    uint32_t empty = 0;
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t owner = 0; owner < placing->owners; owner++) {
+        if (!has_some[owner] && empty++ < NAMED_MAX && used < room) {
+            int wrote =
+                empty == 1
+                    ? snprintf(text, room, "no sample at all for %s %" PRIu32,
+                               placing->owner, owner)
+                    : snprintf(text + used, room - used, ", %" PRIu32, owner);
+            used += wrote > 0 ? (size_t)wrote : 0;
+        }
+    }
+    if (empty > NAMED_MAX && used < room) {
+        (void)snprintf(text + used, room - used, " and others, in all %" PRIu32,
+                       empty);
+    }
+}
+
+/* Owners without samples are warned of, whoever said who owns what. */
+static muster_status warn_of_empty(const muster_placing *placing,
+                                   const uint32_t *owner_of, uint64_t samples,
+                                   muster_error *error_out,
+                                   muster_partition_report *report_out)
+{
+    char text[256];
+    bool *has_some = muster_mem_array(placing->owners, sizeof(*has_some));
+    if (has_some == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for %" PRIu32 " %ss",
+                                placing->owners, placing->owner);
+    }
+    for (uint64_t i = 0; i < samples; i++) {
+        has_some[owner_of[i]] = true;
+    }
+    name_empty(placing, has_some, text, sizeof(text));
+    muster_mem_free(has_some);
+    if (text[0] == '\0') {
+        return MUSTER_OK;
+    }
+    muster_log(MUSTER_LOG_WARN, "%s", text);
+    if (report_out != NULL && report_out->warning[0] == '\0') {
+        memcpy(report_out->warning, text, strlen(text) + 1);
+    }
+    return MUSTER_OK;
+}
+
 muster_status muster_placing_make(const muster_placing *placing,
                                   const muster_dataset *data,
                                   muster_error *error_out, uint32_t *owner_of,
@@ -172,11 +226,15 @@ muster_status muster_placing_make(const muster_placing *placing,
     if (placing->owners > samples) {
         return muster_error_set(error_out, MUSTER_ERR_INPUT,
                                 "%" PRIu64 " samples are too few for %" PRIu32
-                                " workers",
-                                samples, placing->owners);
+                                " %ss",
+                                samples, placing->owners, placing->owner);
     }
-    return muster_owners_is_file(placing->method)
-               ? muster_owners_read(placing->method, samples, placing->owners,
-                                    error_out, owner_of)
-               : make(placing, data, error_out, owner_of, report_out);
+    muster_status status =
+        muster_owners_is_file(placing->method)
+            ? muster_owners_read(placing->method, samples, placing->owners,
+                                 error_out, owner_of)
+            : make(placing, data, error_out, owner_of, report_out);
+    return status == MUSTER_OK ? warn_of_empty(placing, owner_of, samples,
+                                               error_out, report_out)
+                               : status;
 }

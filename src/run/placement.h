@@ -18,6 +18,7 @@ typedef struct muster_placing {
     const char *method;        // such as submodular:project=64, or a file
     muster_partition_opts how; // what the method's parameters say
     uint32_t owners;
+    const char *owner;    // what an owner is: "worker"
     const double *speeds; // of each owner; NULL: equal
     uint64_t seed;
     uint32_t threads;
@@ -43,8 +44,9 @@ muster_partition_opts muster_placing_opts(const muster_placing *placing,
                                           const muster_dataset *data);
 
 /*
- * The owner of each sample. A warning (an owner gets no sample of a class) is
- * told. report_out may be NULL; it is not written where the owners are read.
+ * The owner of each sample. Warnings (an owner gets no sample of a class, or
+ * none at all) are told. report_out may be NULL; where the owners are read, its
+ * warning alone is written.
  * MUSTER_ERR_INVALID    no such method
  * MUSTER_ERR_INPUT      a bad file, or more owners than samples
  * MUSTER_ERR_NO_MEMORY, MUSTER_ERR_SYSTEM

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "cluster/file.h"
 #include "muster/run.h"
+#include "run/network.h"
 #include "run/simulate_outcome.h"
 #include "run/simulate_sweep.h"
 #include "run/simulation.h"
@@ -24,7 +25,8 @@ typedef struct work {
     const muster_config *config;
     muster_error *error;
     json_t *codes;
-    FILE *csv; // NULL without --csv
+    json_t *left_out; // those that these workers cannot have
+    FILE *csv;        // NULL without --csv
 } work;
 
 static muster_status no_memory(muster_error *error)
@@ -59,8 +61,22 @@ static muster_status with_seed(const muster_config *config, uint64_t seed,
     return MUSTER_OK;
 }
 
+/* How a run ended, where that is an error. */
+static muster_status explain_end(const muster_virtual *run,
+                                 const muster_config *config, const char *code,
+                                 muster_error *error)
+{
+    char why[200] = "";
+    if (run->status == MUSTER_ERR_QUORUM && run->steps_done == 0) {
+        muster_network_explain(config, why, sizeof(why));
+    }
+    return muster_error_set(error, run->status, "%s: %s%s", code, run->reason,
+                            why);
+}
+
 /* Run to the end and add what came of it; the first run makes the outcome. */
-static muster_status run_to_end(muster_virtual *run, const char *code,
+static muster_status run_to_end(muster_virtual *run,
+                                const muster_config *config, const char *code,
                                 muster_error *error, muster_outcome *outcome)
 {
     muster_status status = muster_virtual_run(run, error);
@@ -73,11 +89,9 @@ static muster_status run_to_end(muster_virtual *run, const char *code,
     if (status == MUSTER_ERR_NO_MEMORY) {
         return no_memory(error);
     }
-    if (status == MUSTER_OK && run->status != MUSTER_OK) {
-        status =
-            muster_error_set(error, run->status, "%s: %s", code, run->reason);
-    }
-    return status;
+    return status == MUSTER_OK && run->status != MUSTER_OK
+               ? explain_end(run, config, code, error)
+               : status;
 }
 
 static muster_status simulate_seed(const muster_config *config,
@@ -97,7 +111,7 @@ static muster_status simulate_seed(const muster_config *config,
     }
     status = muster_virtual_init(run, &simulation.opts, error);
     if (status == MUSTER_OK) {
-        status = run_to_end(run, code, error, outcome);
+        status = run_to_end(run, config, code, error, outcome);
         status = muster_simulation_recorded(&simulation, config, status, error);
         muster_virtual_fini(run);
     }
@@ -160,23 +174,50 @@ static muster_status simulate_code(const work *at, const char *code)
     return status;
 }
 
-/* In a comparison, that a code ends for want of workers is a result; alone, it
- * is how the verb ends. */
+/* A code that these workers cannot have, and why: at->error says it. */
+static muster_status leave_out(const work *at, const char *code)
+{
+    muster_log(MUSTER_LOG_WARN, "%s is left out: %s", code, at->error->text);
+    json_t *object =
+        json_pack("{s:s, s:s}", "code", code, "why", at->error->text);
+    return object != NULL && json_array_append_new(at->left_out, object) == 0
+               ? MUSTER_OK
+               : no_memory(at->error);
+}
+
+/* One of several codes. That it ends for want of workers is a result, and that
+ * it is not possible with these workers leaves it out. */
+static muster_status compare_code(const work *at, const char *code)
+{
+    muster_status status = simulate_code(at, code);
+    if (status == MUSTER_ERR_UNSUPPORTED) {
+        return leave_out(at, code);
+    }
+    if (status < 0 && is_result(status)) {
+        muster_log(MUSTER_LOG_WARN, "%s", at->error->text);
+        return MUSTER_OK;
+    }
+    return status;
+}
+
 static muster_status simulate_codes(const work *at, const muster_vec *names)
 {
     char *const *codes = names->data;
-    muster_status worst = MUSTER_OK;
+    if (names->count == 1) {
+        return simulate_code(at, codes[0]);
+    }
     for (size_t i = 0; i < names->count; i++) {
-        muster_status status = simulate_code(at, codes[i]);
-        if (!is_result(status)) {
+        muster_status status = compare_code(at, codes[i]);
+        if (status < 0) {
             return status;
         }
-        if (status < 0) {
-            muster_log(MUSTER_LOG_WARN, "%s", at->error->text);
-            worst = status;
-        }
     }
-    return names->count > 1 ? MUSTER_OK : worst;
+    return json_array_size(at->left_out) < names->count
+               ? MUSTER_OK
+               : muster_error_set(at->error, MUSTER_ERR_UNSUPPORTED,
+                                  "--code: none of these codes is possible "
+                                  "with %" PRIu32 " workers",
+                                  muster_config_workers(at->config));
 }
 
 /* Virtual time has no processors that workers share: say so once. */
@@ -230,11 +271,11 @@ static json_t *integer(uint64_t value)
 static char *to_text(const work *at)
 {
     json_t *object = json_pack(
-        "{s:o, s:o, s:o, s:O}", "workers",
+        "{s:o, s:o, s:o, s:O, s:O}", "workers",
         integer(muster_config_workers(at->config)), "seed",
         integer(muster_config_uint(at->config, MUSTER_OPT_SEED)), "seeds",
         integer(muster_config_uint(at->config, MUSTER_OPT_SEEDS)), "codes",
-        at->codes);
+        at->codes, "left_out", at->left_out);
     char *dumped =
         object != NULL
             ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(12))
@@ -252,8 +293,11 @@ muster_status muster_simulate(const muster_config *config,
     muster_error scratch;
     work at = {.config = config,
                .error = error_out != NULL ? error_out : &scratch,
-               .codes = json_array()};
-    if (at.codes == NULL) {
+               .codes = json_array(),
+               .left_out = json_array()};
+    if (at.codes == NULL || at.left_out == NULL) {
+        json_decref(at.codes);
+        json_decref(at.left_out);
         return no_memory(at.error);
     }
     muster_vec names = {0};
@@ -278,5 +322,6 @@ muster_status muster_simulate(const muster_config *config,
     }
     muster_sweep_fini(&names);
     json_decref(at.codes);
+    json_decref(at.left_out);
     return status;
 }

@@ -4,6 +4,8 @@
  *
  *   uncoded+frc:s=1..3   ->  uncoded  frc:s=1  frc:s=2  frc:s=3
  *
+ * Which of them these workers can have is not looked at here.
+ *
  * A name with two ranges stands for every pair, the last one running fastest.
  */
 #ifndef MUSTER_RUN_SIMULATE_SWEEP_H

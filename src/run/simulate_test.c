@@ -236,6 +236,26 @@ static void degrading_goes_on_where_waiting_gives_up(void **state)
 }
 
 /* Lines and cells of the file at `path`; cells of one line. */
+/* With --on-loss stop, workers that average stop too. */
+static void every_algorithm_stops_at_a_loss_where_told(void **state)
+{
+    (void)state;
+    const char *const algorithms[] = {"sync", "local:4", "ssp:2", "async",
+                                      "gossip:ring"};
+    for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++) {
+        const char *const flags[] = {
+            "--data",      DATA,        "--workers", "4",      "--algorithm",
+            algorithms[i], "--on-loss", "stop",      "--kill", "1@5",
+            "--steps",     "20",        NULL};
+        char *text = NULL;
+        assert_int_equal(simulate(flags, &text), MUSTER_ERR_QUORUM);
+        json_t *result = json_loads(text, 0, NULL);
+        assert_int_equal(number(code_at(result, 0), "steps"), 5);
+        json_decref(result);
+        muster_config_text_free(text);
+    }
+}
+
 static void count_cells(const char *path, unsigned *lines_out,
                         unsigned *cells_out)
 {
@@ -304,6 +324,42 @@ static void seeds_and_sweeps_are_told_apart(void **state)
     assert_int_equal(lines, 1 + 3 * 3);
     assert_int_equal(remove(path), 0);
     json_decref(result);
+    muster_config_text_free(text);
+}
+
+/* Of 10 workers, frc can lose 1 or 4 and graph has no degree of 3. */
+static void codes_that_cannot_be_are_left_out_of_a_sweep(void **state)
+{
+    (void)state;
+    const char *const sweep[] = {
+        "--workers", "10", "--steps", "5", "--code", "frc:s=1..11+graph", NULL};
+    const char *const none[] = {"--workers", "10", "--code", "frc:s=2..3",
+                                NULL};
+    const char *const wrong[] = {"--workers", "10", "--code", "frc+nonsense",
+                                 NULL};
+    const char *const twice[] = {"--workers", "10", "--code", "frc+frc:s=1,s=4",
+                                 NULL};
+    char *text = NULL;
+    assert_int_equal(simulate(sweep, &text), MUSTER_OK);
+    json_t *result = json_loads(text, 0, NULL);
+    const json_t *left_out = json_object_get(result, "left_out");
+    assert_int_equal(json_array_size(json_object_get(result, "codes")), 3);
+    assert_int_equal(number(code_at(result, 0), "s"), 1);
+    assert_int_equal(number(code_at(result, 1), "s"), 4);
+    assert_int_equal(number(code_at(result, 2), "s"), 9);
+    assert_int_equal(json_array_size(left_out), 9);
+    const json_t *first = json_array_get(left_out, 0);
+    assert_string_equal(json_string_value(json_object_get(first, "code")),
+                        "frc:s=2");
+    assert_non_null(strstr(json_string_value(json_object_get(first, "why")),
+                           "use s = 1 or s = 4"));
+    json_decref(result);
+    muster_config_text_free(text);
+    assert_int_equal(simulate(none, &text), MUSTER_ERR_UNSUPPORTED);
+    assert_null(text);
+    assert_int_equal(simulate(wrong, &text), MUSTER_ERR_INVALID);
+    muster_config_text_free(text);
+    assert_int_equal(simulate(twice, &text), MUSTER_ERR_INVALID);
     muster_config_text_free(text);
 }
 
@@ -510,10 +566,12 @@ int main(void)
         cmocka_unit_test(too_few_workers_is_quorum_with_a_result),
         cmocka_unit_test(a_shuffle_spreads_what_the_slow_ones_miss),
         cmocka_unit_test(degrading_goes_on_where_waiting_gives_up),
+        cmocka_unit_test(every_algorithm_stops_at_a_loss_where_told),
         cmocka_unit_test(a_run_that_hangs_is_an_error_of_its_own),
         cmocka_unit_test(a_step_takes_what_the_coordinators_link_needs),
         cmocka_unit_test(short_messages_pay_where_the_link_is_narrow),
         cmocka_unit_test(seeds_and_sweeps_are_told_apart),
+        cmocka_unit_test(codes_that_cannot_be_are_left_out_of_a_sweep),
         cmocka_unit_test(each_of_several_seeds_runs_as_it_does_alone),
         cmocka_unit_test(what_cannot_be_is_refused),
     };

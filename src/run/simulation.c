@@ -115,6 +115,12 @@ static muster_status make_job(muster_simulation *simulation,
             config, muster_build_shards(config, simulation->code),
             &muster_executor_heap, error_out, &simulation->executor);
         if (status == MUSTER_OK) {
+            status = muster_build_check_shards(
+                config, simulation->code,
+                muster_executor_describe(simulation->executor).samples,
+                error_out);
+        }
+        if (status == MUSTER_OK) {
             status = muster_placed_make(config, simulation->code,
                                         simulation->executor, error_out);
         }

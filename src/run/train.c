@@ -86,6 +86,11 @@ static muster_status make_executor(muster_train_state *train,
         train->config, muster_build_shards(train->config, train->code), &alloc,
         error_out, &train->executor);
     if (status == MUSTER_OK) {
+        status = muster_build_check_shards(
+            train->config, train->code,
+            muster_executor_describe(train->executor).samples, error_out);
+    }
+    if (status == MUSTER_OK) {
         status =
             muster_build_threads(train->config, train->executor, error_out);
     }
@@ -442,6 +447,19 @@ static void tell_resume(const muster_train_state *train, muster_status status)
     }
 }
 
+/* No step was done: the network that the options describe may be why. */
+static void explain_quorum(const muster_train_state *train,
+                           muster_error *error_out)
+{
+    char why[200];
+    muster_network_explain(train->config, why, sizeof(why));
+    if (error_out != NULL && train->tally.steps == 0 && why[0] != '\0') {
+        muster_error plain = *error_out;
+        (void)muster_error_set(error_out, plain.status, "%s%s", plain.text,
+                               why);
+    }
+}
+
 /* Train, and write down how it went. How the run ended decides the exit code,
  * not a file after it. */
 static muster_status run_to_end(muster_train_state *train,
@@ -460,6 +478,9 @@ static muster_status run_to_end(muster_train_state *train,
         train->recorder = NULL;
     }
     tell_resume(train, status);
+    if (status == MUSTER_ERR_QUORUM) {
+        explain_quorum(train, error_out);
+    }
     if (status >= 0 && written < 0) {
         status = written;
         *error_out = late;

@@ -24,6 +24,12 @@ refuses 2 "--model mlp: parameter hiden: unknown; did you mean hidden? There are
 refuses 2 "--optimizer adma: unknown; did you mean adam? There are sgd, momentum, nesterov, adam, adamw" train $data --steps 1 --optimizer adma
 refuses 2 "--delay iid: p=0x1: expected a number from 0 to 1" train $data --steps 1 --delay iid:p=0x1,delay=1h
 refuses 2 "--shuffle rotat: unknown; did you mean rotate:30? There are none, auto, targeted, rotate:30" train $data --steps 1 --local 4 --shuffle rotat:5
+refuses 2 "--delay constant: delay= is given twice" simulate --workers 4 --delay constant:delay=5ms,delay=50ms
+refuses 2 "--model mlp: hidden= is given twice" train $data --steps 1 --model mlp:hidden=4,hidden=8
+refuses 2 "code frc: s= is given twice" code frc:s=1,s=3 --workers 4
+refuses 2 "--shards 2: too few for the 3 parts of code uncoded; 12 is the default" train $data --local 3 --steps 1 --shards 2
+refuses 2 "--shards 101: there are 100 samples for them; give no more shards than samples" simulate $data --workers 3 --steps 1 --shards 101
+refuses 2 "--model mf: a sparse task, which only train takes; use linear, logistic, softmax, mlp, cnn or PATH.so" partition $data --workers 4 --model mf
 refuses 2 "--data synthetc: unknown; did you mean synthetic? There are synthetic, zipf" train --data synthetc:samples=100
 refuses 2 "--model mf: rank=0x4: expected a whole number from 1 to 4096" train --data zipf:rows=9,cols=9,cells=99 --model mf:rank=0x4
 }
@@ -35,6 +41,16 @@ refuses 2 "--count: needs a value: N" neighbors a b --count
 refuses 2 "neighbors: expected PATH WORD; see \`muster neighbors --help\`" neighbors a
 refuses 2 "code: --workers is missing; for example muster code frc --workers 12; \`muster code list\` names all codes" code frc
 refuses 2 "code: --workers is missing; for example muster code frc --workers 12; \`muster code list\` names all codes" code frc --workers 0 --matrix --json
+
+# Messages that take longer than the others wait: the option is named.
+run simulate --workers 2 --latency 3s
+[ "$code" -eq 4 ] && grep -q 'missing: 0, 1; --latency 3s is longer than the 2s that a worker' "$work/err" ||
+    fail "--latency 3s: exit code $code: $(cat "$work/err")"
+run simulate --workers 2 --latency 1.2s --heartbeat 500ms
+[ "$code" -eq 4 ] && grep -q 'use --heartbeat 2.4s' "$work/err" ||
+    fail "--heartbeat 500ms: exit code $code: $(cat "$work/err")"
+run simulate --workers 2 --steps 3 --latency 1.2s --heartbeat 2.4s
+[ "$code" -eq 0 ] || fail "--heartbeat 2.4s: exit code $code: $(cat "$work/err")"
 
 # YAML: errors name file and line; flags win.
 cat > "$work/bad.yaml" << 'YAML'

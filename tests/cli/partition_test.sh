@@ -60,6 +60,32 @@ grep -q "sparse kernels for 2 of 2 classes: recall [01]\.[0-9]* of" "$work/err" 
     fail "no recall: $(cat "$work/err")"
 [ "$(json "o['recall'] > 0.5")" = True ] || fail "recall: $(json "o['recall']")"
 
+run partition --data synthetic:samples=2000,features=4,classes=2 --workers 2 --json \
+    --method submodular:kernel=sparse,sample=1,neighbours=1
+[ "$(json "o['recall'] < 0.1")" = True ] || fail "one row of a class: $(cat "$work/out")"
+
+# Workers without any sample are named, also where a file says so.
+run partition --data $data --workers 2 --method equal-random --out "$work/two.npy"
+run partition --data $data --workers 4 --method "$work/two.npy" --json
+[ "$(json "o['warning']")" = "no sample at all for worker 2, 3" ] ||
+    fail "no warning of a file: $(cat "$work/out")"
+run partition --data $data --workers 2 --speeds 1e-300,1e300 --json
+grep -qF "warning: no sample at all for worker 0" "$work/err" ||
+    fail "no warning of speeds: $(cat "$work/err")"
+
+# What is said of sizes in training is so.
+placed() {
+    run simulate --data $data --workers 2 --steps 1 --speeds 1,3 --placement "$2"
+    grep -qxF "placement $2: 2 parts $1" "$work/err" || fail "$2: $(cat "$work/err")"
+}
+placed "of equal size, whatever --speeds says" equal-random
+placed "of equal size, whatever --speeds says" equal-stratified
+placed "as the file says" "$work/two.npy"
+placed "sized by --speeds" proportional-random
+placed "sized by --speeds" class-sorted
+refuses 3 "--speeds measure: 6 samples are too few for 256 shards; give fewer, such as --shards 4" \
+    simulate --data synthetic:samples=6,classes=2 --workers 4 --placement submodular --speeds measure
+
 refuses 2 "--speeds: '0' is not a positive number; write one for each worker, such as 1,1,2,4" \
     partition --data $data --workers 2 --speeds 1,0
 refuses 2 "--speeds: '-1' is not a positive number; write one for each worker, such as 1,1,2,4" \

@@ -4,8 +4,9 @@
  * Text: k' lines of n' numbers, separated by blanks or commas; empty lines and
  * what follows a # are skipped. Its rank must be k'; the minimum distance over
  * the reals is computed and sets the tolerance. Where that takes too long the
- * user may state it (:d=8), and it is checked on some sets. This is the one
- * place where src/code opens a file: the matrix is an argument, given by name.
+ * user may state it (:d=8), and it is checked on some sets, on the rows and on
+ * their sums and differences by twos. This is the one place where src/code
+ * opens a file: the matrix is an argument, given by name.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -31,13 +32,27 @@
 /* Sets of lost columns that a stated distance is checked on. */
 #define STATED_SETS 2000u
 
+/* The path takes all commas in: say so where a distance seems to follow one. */
+static muster_status refuse_path(const char *path, const char *why,
+                                 muster_error *error)
+{
+    const char *comma = strstr(path, ",d=");
+    if (comma == NULL) {
+        return muster_error_set(error, MUSTER_ERR_INPUT, "%.200s: %s", path,
+                                why);
+    }
+    return muster_error_set(error, MUSTER_ERR_INPUT,
+                            "%.200s: %s; a distance follows the path after a "
+                            "colon: linear:file=%.*s:%.16s",
+                            path, why, (int)(comma - path), path, comma + 1);
+}
+
 static muster_status read_whole(const char *path, muster_error *error,
                                 char **text_out)
 {
     FILE *file = fopen(path, "rb");
     if (file == NULL) {
-        return muster_error_set(error, MUSTER_ERR_INPUT, "%.200s: %s", path,
-                                strerror(errno));
+        return refuse_path(path, strerror(errno), error);
     }
     char *text = muster_mem_array(FILE_BYTES_MAX + 1, 1);
     muster_status status = MUSTER_ERR_NO_MEMORY;
@@ -79,6 +94,56 @@ static muster_status copy_generate(void *context, uint32_t workers,
     return MUSTER_OK;
 }
 
+/* How many places of row u + sign * row v are not 0. */
+static uint32_t weight_of(const muster_generator *g, uint32_t u, uint32_t v,
+                          double sign)
+{
+    const double *x = g->entries + (size_t)u * g->columns;
+    const double *y = g->entries + (size_t)v * g->columns;
+    uint32_t weight = 0;
+    for (uint32_t c = 0; c < g->columns; c++) {
+        weight += x[c] + sign * y[c] != 0.0; // of whole numbers exact
+    }
+    return weight;
+}
+
+static muster_status refuse_weight(const muster_code_spec *spec,
+                                   const char *what, uint32_t weight,
+                                   muster_error *error)
+{
+    return muster_error_set(error, MUSTER_ERR_UNSUPPORTED,
+                            "%.200s: d=%u is stated, and %s has a weight of "
+                            "%u: the distance is smaller",
+                            spec->path, spec->distance, what, weight);
+}
+
+/* No row, and no sum or difference of two, may be lighter than the distance. */
+static muster_status check_weights(const muster_code_spec *spec,
+                                   const muster_generator *g,
+                                   muster_error *error)
+{
+    char what[64];
+    for (uint32_t u = 0; u < g->rows; u++) {
+        uint32_t weight = weight_of(g, u, u, 0.0);
+        if (weight < spec->distance) {
+            (void)snprintf(what, sizeof(what), "row %u", u);
+            return refuse_weight(spec, what, weight, error);
+        }
+    }
+    for (uint32_t u = 0; u < g->rows; u++) {
+        for (uint32_t v = 0; v < 2 * u; v++) {
+            bool minus = v % 2 == 0;
+            uint32_t weight = weight_of(g, u, v / 2, minus ? -1.0 : 1.0);
+            if (weight < spec->distance) {
+                (void)snprintf(what, sizeof(what), "row %u %s row %u", u,
+                               minus ? "-" : "+", v / 2);
+                return refuse_weight(spec, what, weight, error);
+            }
+        }
+    }
+    return MUSTER_OK;
+}
+
 /* What was stated of the distance, where finding it takes too long: bounds that
  * every code keeps, and random sets of lost columns. */
 static muster_status check_stated(const muster_code_spec *spec,
@@ -102,8 +167,12 @@ static muster_status check_stated(const muster_code_spec *spec,
                                 g->columns - g->rows + 1);
     }
     muster_generator_survey survey;
-    muster_status status = muster_generator_survey_run(
-        g, g->columns - stated + 1, STATED_SETS, &survey);
+    muster_status status = check_weights(spec, g, error);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    status = muster_generator_survey_run(g, g->columns - stated + 1,
+                                         STATED_SETS, &survey);
     if (status == MUSTER_OK && isinf(survey.error_worst)) {
         return muster_error_set(error, MUSTER_ERR_UNSUPPORTED,
                                 "%.200s: d=%u is stated, and the rank falls "

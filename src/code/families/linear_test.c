@@ -312,6 +312,24 @@ static void write_golay(char *text, size_t room)
     }
 }
 
+/* The same code, of rows with few zeros: each is a sum of all. */
+static void write_mixed(const char *golay, char *text, size_t room)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < 12; i++) {
+        for (uint32_t j = 0; j < 24; j++) {
+            uint32_t sum = 0;
+            for (uint32_t r = 0; r < 12; r++) {
+                uint32_t times =
+                    (r == i ? 8 : 1) + ((i + 1) * (r + 3) * (r + i)) % 13;
+                sum += golay[2 * (24 * r + j)] == '1' ? times : 0;
+            }
+            at += (size_t)snprintf(text + at, room - at, "%u%c", sum,
+                                   j == 23 ? '\n' : ' ');
+        }
+    }
+}
+
 /* The smallest weight of the 4,096 words over two elements. */
 static uint32_t binary_distance(const char *text)
 {
@@ -339,8 +357,13 @@ static void a_stated_distance_is_checked_on_some_sets(void **state)
     assert_int_equal(binary_distance(text), 8);
     refuses_at(24, text, "", 0, MUSTER_ERR_UNSUPPORTED, "state it");
     refuses_at(24, text, ":d=14", 0, MUSTER_ERR_UNSUPPORTED, "at most 13");
-    refuses_at(24, text, ":d=12", 0, MUSTER_ERR_UNSUPPORTED, "smaller");
+    char mixed[12 * 24 * 4];
+    write_mixed(text, mixed, sizeof(mixed));
+    refuses_at(24, mixed, ":d=12", 0, MUSTER_ERR_UNSUPPORTED, "rank falls");
     refuses_at(24, text, ":d=8", 8, MUSTER_ERR_UNSUPPORTED, "[24, 12, 8]");
+    refuses_at(24, text, ":d=9", 0, MUSTER_ERR_UNSUPPORTED,
+               "row 0 has a weight of 8");
+    refuses_at(24, text, ",d=8", 0, MUSTER_ERR_INPUT, "after a colon");
     refuses_at(24, text, ":d=x", 0, MUSTER_ERR_INVALID, "whole number");
     temporary t = write_matrix(text);
     char name[128];

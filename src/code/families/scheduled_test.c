@@ -342,7 +342,8 @@ static void what_cannot_be_served_is_refused(void **state)
                      MUSTER_ERR_UNSUPPORTED);
     assert_int_equal(make("scheduled:s=1,pieces=33", 4, NULL, &code),
                      MUSTER_ERR_UNSUPPORTED);
-    assert_int_equal(make("scheduled:s=4", 4, NULL, &code), MUSTER_ERR_INVALID);
+    assert_int_equal(make("scheduled:s=4", 4, NULL, &code),
+                     MUSTER_ERR_UNSUPPORTED);
     assert_int_equal(make("scheduled:s=1,m=2", 4, NULL, &code),
                      MUSTER_ERR_UNSUPPORTED);
     assert_null(code);
