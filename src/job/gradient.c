@@ -137,11 +137,15 @@ static muster_status make_room(worker *self, const muster_encode_plan *plan)
                                        plan->lane_count);
 }
 
+/* The newest first: one of an earlier connection may have the same number. */
 static const worker_plan *find_plan(const worker *self, uint32_t number)
 {
-    for (uint32_t i = 0; i < WORKER_PLANS; i++) {
-        if (self->plans[i].stages > 0 && self->plans[i].number == number) {
-            return &self->plans[i];
+    for (uint32_t age = 0; age < MUSTER_WORKER_PLANS; age++) {
+        const worker_plan *plan =
+            &self->plans[(self->newest + MUSTER_WORKER_PLANS - age) %
+                         MUSTER_WORKER_PLANS];
+        if (plan->stages > 0 && plan->number == number) {
+            return plan;
         }
     }
     return NULL;

@@ -128,8 +128,8 @@ typedef struct held_shard {
     uint64_t row_entries_max;
 } held_shard;
 
-/* What to encode under a plan. Two are kept: the next one is adopted while
- * steps of the last still come. */
+/* What to encode under a plan. Several are kept: the next ones are adopted
+ * while steps of an earlier one still come. */
 typedef struct worker_plan {
     uint32_t number;
     uint32_t stages;            // 0: there is no plan
@@ -137,8 +137,6 @@ typedef struct worker_plan {
     muster_terms_part *parts;   // the shards of each of them
     uint32_t part_count;
 } worker_plan;
-
-#define WORKER_PLANS 2u
 
 /* A shard of the plan, and which of the plan's parts it is of. */
 typedef struct plan_slot {
@@ -273,7 +271,7 @@ typedef struct worker {
     void *scratch;       // of the model, for block_rows rows
     muster_vec held;     // of held_shard, by number
     uint64_t changes;    // of held and plans, counted
-    worker_plan plans[WORKER_PLANS];
+    worker_plan plans[MUSTER_WORKER_PLANS];
     uint32_t newest; // of plans
     plan_slots slots;
     muster_vec members; // batch_member: of this step, lane by lane unsorted

@@ -65,7 +65,7 @@ static void free_plan(worker_plan *plan)
 
 static void drop_plans(worker *self)
 {
-    for (uint32_t i = 0; i < WORKER_PLANS; i++) {
+    for (uint32_t i = 0; i < MUSTER_WORKER_PLANS; i++) {
         free_plan(&self->plans[i]);
     }
 }
@@ -257,7 +257,7 @@ static muster_status adopt_job(worker *self)
     }
     worker_plan *newest = &self->plans[self->newest];
     if (newest->stages > 0 && newest->number != plan.number) {
-        self->newest = (self->newest + 1) % WORKER_PLANS;
+        self->newest = (self->newest + 1) % MUSTER_WORKER_PLANS;
         newest = &self->plans[self->newest];
     }
     free_plan(newest);

@@ -201,9 +201,16 @@ static bool gather_terms(const muster_assignment *assignment, uint32_t slot,
 muster_blob *muster_assignment_terms(const muster_assignment *assignment,
                                      uint32_t worker)
 {
+    return muster_assignment_slot_terms(assignment,
+                                        assignment->slot_of[worker]);
+}
+
+muster_blob *muster_assignment_slot_terms(const muster_assignment *assignment,
+                                          uint32_t slot)
+{
     muster_vec list = muster_vec_make(sizeof(muster_code_encode_term));
     muster_blob *blob = NULL;
-    if (!gather_terms(assignment, assignment->slot_of[worker], &list)) {
+    if (!gather_terms(assignment, slot, &list)) {
         goto out;
     }
     muster_terms terms = {.gradient_blocks = assignment->info.gradient_blocks,

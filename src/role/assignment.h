@@ -90,4 +90,8 @@ bool muster_assignment_slot_asks(const muster_assignment *assignment,
 muster_blob *muster_assignment_terms(const muster_assignment *assignment,
                                      uint32_t worker);
 
+/* The same of a slot, whoever has it. */
+muster_blob *muster_assignment_slot_terms(const muster_assignment *assignment,
+                                          uint32_t slot);
+
 #endif // MUSTER_ROLE_ASSIGNMENT_H

@@ -67,6 +67,8 @@ bool muster_plan_is_ready(muster_coordinator *c);
 /* It is in force, from this step on. */
 void muster_plan_adopt(muster_coordinator *c, uint64_t first_step,
                        const muster_event *event, muster_actions *actions);
+/* The number of the plan that a turn of muster_plan_slot() is, or will be. */
+uint32_t muster_plan_number(const muster_coordinator *c, uint32_t turn);
 /* How many turns the workers are to hold the shards of: the plan in force, the
  * next one, and those that are known to follow. */
 uint32_t muster_plan_turns(const muster_coordinator *c);

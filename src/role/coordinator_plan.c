@@ -2,13 +2,17 @@
  * coordinator_plan.c -- the next plan: wanted by the shuffle, made ready while
  * steps go on, adopted between two of them.
  *
- * A plan for step t + 1 is sent when step t begins, before its model, so that a
- * worker has confirmed it when it answers. Shards go out earlier still, where
- * the shuffle knows the turns that follow. So a map can change with every step.
+ * A plan for step t + 1 is sent when step t begins, before its model. Where the
+ * shuffle knows the turns that follow, their plans and shards go out earlier
+ * still: a worker that gets its model before the plan, or takes as long over
+ * the plan as a step lasts, has confirmed it all the same when its step comes.
+ * So a map can change with every step.
  *
  * Invariants:
- *   1. At most one next plan. Once begun it is adopted, never given up: a
- *      worker keeps two plans, so a third would push out the one in force.
+ *   1. At most one next plan. Once begun it is adopted, never given up, and
+ *      turns whose plans were announced come before any other plan: workers
+ *      may have them. A worker is sent no plan that would push out the one in
+ *      force, of the MUSTER_WORKER_PLANS that it keeps.
  *   2. It is adopted when those that answered the last step have confirmed it
  *      and hold its shards, and can do with an exact code what they did before;
  *      or when all that are ready have, but not with another code that needs
@@ -32,6 +36,12 @@ uint32_t muster_plan_turns(const muster_coordinator *c)
 {
     uint32_t plans = c->next.number != 0 ? 2 : 1;
     return plans + c->shuffling.turns;
+}
+
+uint32_t muster_plan_number(const muster_coordinator *c, uint32_t turn)
+{
+    return turn > 0 && c->next.number != 0 ? c->next.number + turn - 1
+                                           : c->plan.number + turn;
 }
 
 uint32_t muster_plan_slot(const muster_coordinator *c, uint32_t id,
@@ -89,10 +99,32 @@ static void swap_plans(muster_coordinator *c, uint64_t first_step)
     }
 }
 
+/* The next plan comes late. Where one that keeps up with the steps has it not,
+ * later ones shall go out earlier; nobody can have the first turn. */
+static void note_late(muster_coordinator *c)
+{
+    bool late = false;
+    if (c->shuffling.policy == NULL || c->recoding.under_way ||
+        c->plan.number == 1) {
+        return;
+    }
+    for (uint32_t id = 0; !late && id < c->worker_count; id++) {
+        late = c->workers[id].stage == MUSTER_STAGE_READY &&
+               c->workers[id].answered && !muster_workers_is_ahead(c, id);
+    }
+    if (late) {
+        muster_shuffle_was_late(c->shuffling.policy);
+    }
+}
+
 static bool adopt(muster_coordinator *c, const muster_event *event,
                   muster_actions *actions)
 {
-    if (c->next.number == 0 || !muster_plan_is_ready(c)) {
+    if (c->next.number == 0) {
+        return false;
+    }
+    if (!muster_plan_is_ready(c)) {
+        note_late(c);
         return false;
     }
     swap_plans(c, c->step);
@@ -142,7 +174,9 @@ static bool is_wanted(muster_coordinator *c, const muster_event *event,
     if (c->next.number != 0 || c->step + 1 >= c->opts.last_step) {
         return false;
     }
-    return muster_recode_wanted(c) || wants_sizes(c, event, actions) ||
+    bool settled = c->shuffling.announced > c->plan.number;
+    return (!settled &&
+            (muster_recode_wanted(c) || wants_sizes(c, event, actions))) ||
            (c->shuffling.policy != NULL &&
             muster_shuffle_next(c->shuffling.policy, c->step + 1,
                                 c->plan.slot_of, c->next.slot_of));
@@ -153,6 +187,36 @@ static void number_next(muster_coordinator *c, uint32_t number)
     c->next.number = number;
     for (uint32_t id = 0; id < c->worker_count; id++) {
         c->next.worker_of[c->next.slot_of[id]] = id;
+    }
+}
+
+static bool somebody_joins(const muster_coordinator *c)
+{
+    bool joins = false;
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        muster_worker_stage stage = c->workers[id].stage;
+        joins = joins ||
+                (stage != MUSTER_STAGE_ABSENT && stage != MUSTER_STAGE_READY);
+    }
+    return joins;
+}
+
+/* Settle which plans workers may be sent: the next, and turns after it, unless
+ * another code waits for its turn, or one that joins has to catch up with the
+ * turns over a link that plans and shards fill. */
+static void announce(muster_coordinator *c)
+{
+    uint32_t turns = c->shuffling.turns;
+    if (turns > 0 && (c->recoding.code != NULL || somebody_joins(c))) {
+        turns = 0;
+    }
+    uint32_t newest = muster_plan_number(c, (c->next.number != 0) + turns);
+    uint32_t kept = c->plan.number + MUSTER_WORKER_PLANS - 1;
+    if (turns > 0 && newest > kept) {
+        newest = kept;
+    }
+    if (newest > c->shuffling.announced) {
+        c->shuffling.announced = newest;
     }
 }
 
@@ -173,6 +237,7 @@ static bool look_ahead(muster_coordinator *c, const muster_event *event,
             ? 0
             : muster_shuffle_turns_ahead(c->shuffling.policy, c->step + 1,
                                          c->opts.last_step, newest);
+    announce(c);
     return wanted || before != c->shuffling.turns;
 }
 
@@ -209,6 +274,7 @@ muster_status muster_plan_follow(muster_coordinator *c, const muster_code *code,
     if (status == MUSTER_OK) {
         muster_recode_begin(c);
         number_next(c, number);
+        announce(c);
         tell_all(c, false, event, actions);
     }
     return status;

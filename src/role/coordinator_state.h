@@ -121,6 +121,8 @@ typedef struct muster_shuffling {
     muster_shuffle_seen *seen; // scratch, by worker
     uint32_t turns;            // known to follow the newest plan: their shards
                                // are sent beforehand
+    uint32_t announced;        // the newest plan that workers may be sent: the
+                               // next, and turns after it, which are settled
 } muster_shuffling;
 
 /* The answers to the open step; and of a code in stages, which parts have come

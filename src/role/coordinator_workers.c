@@ -231,21 +231,24 @@ void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
     muster_coordinator_review(c, event, actions);
 }
 
-static bool send_plan(muster_coordinator *c, uint32_t id,
-                      const muster_assignment *plan, const muster_event *event,
-                      muster_actions *actions)
+/* Send the plan of a turn of muster_plan_slot(); false: no memory, and the run
+ * ends. */
+static bool send_plan(muster_coordinator *c, uint32_t id, uint32_t turn,
+                      const muster_event *event, muster_actions *actions)
 {
+    const muster_assignment *plan = NULL;
+    uint32_t slot = muster_plan_slot(c, id, turn, &plan);
+    uint32_t number = muster_plan_number(c, turn);
     muster_blob *terms = muster_coordinator_leads_edges(c)
-                             ? muster_edges_plan(c, plan, plan->slot_of[id])
-                             : muster_assignment_terms(plan, id);
+                             ? muster_edges_plan(c, plan, slot)
+                             : muster_assignment_slot_terms(plan, slot);
     if (terms == NULL) {
         muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY, "no memory for a plan",
                                event, actions);
         return false;
     }
     muster_member_mail mail = {
-        .message = {.kind = MUSTER_MSG_PLAN, .plan = plan->number},
-        .payload = terms};
+        .message = {.kind = MUSTER_MSG_PLAN, .plan = number}, .payload = terms};
     if (plan->info.stages > 1) {
         mail.message.kind = MUSTER_MSG_SCHEDULE;
         mail.message.as.schedule.stages = plan->info.stages;
@@ -255,13 +258,12 @@ static bool send_plan(muster_coordinator *c, uint32_t id,
                                              : plan->info.own_stages;
     }
     muster_member_send(&c->member, id, &mail, actions);
-    c->workers[id].plan_sent = plan->number;
+    c->workers[id].plan_sent = number;
     return true;
 }
 
-/* Send the plan that it lacks, that in force first. One at a time: a worker
- * keeps two, and a third must not push out the one in force. False when out of
- * memory, and the run ends. */
+/* Send the plan that it lacks, that in force first. One at a time: nothing
+ * keeps them in order. As send_plan(). */
 static bool send_next_plan(muster_coordinator *c, uint32_t id,
                            const muster_event *event, muster_actions *actions)
 {
@@ -270,10 +272,14 @@ static bool send_next_plan(muster_coordinator *c, uint32_t id,
         return true;
     }
     if (worker->plan_has < c->plan.number) {
-        return send_plan(c, id, &c->plan, event, actions);
+        return send_plan(c, id, 0, event, actions);
     }
-    return worker->plan_has >= c->next.number ||
-           send_plan(c, id, &c->next, event, actions);
+    uint32_t turn = 1;
+    while (muster_plan_number(c, turn) <= worker->plan_has) {
+        turn++;
+    }
+    return muster_plan_number(c, turn) > c->shuffling.announced ||
+           send_plan(c, id, turn, event, actions);
 }
 
 static void become_ready(muster_coordinator *c, uint32_t id,
@@ -478,7 +484,7 @@ void muster_workers_have(muster_coordinator *c, uint32_t id,
     if (message->as.have.shard != MUSTER_ID_ANY) {
         have_shard(c, id, event, actions);
     } else if (worker->stage == MUSTER_STAGE_SETUP && message->plan == 0) {
-        if (send_plan(c, id, &c->plan, event, actions)) {
+        if (send_plan(c, id, 0, event, actions)) {
             worker->stage = MUSTER_STAGE_PLAN;
         }
     } else if (worker->stage >= MUSTER_STAGE_PLAN &&

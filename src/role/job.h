@@ -41,6 +41,10 @@ typedef enum muster_job_kind {
                               // done sooner. Gives way to any other job
 } muster_job_kind;
 
+/* Plans that a worker keeps: those that it adopted last. Steps go on under one
+ * while those after it are made ready. */
+#define MUSTER_WORKER_PLANS 4u
+
 /* What UPDATE and VERIFY say of a message: a byte each. */
 typedef enum muster_job_mark {
     MUSTER_MARK_NONE = 0,   // nothing is known against it

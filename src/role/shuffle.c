@@ -21,6 +21,8 @@
 #define FORMAT     2u
 #define FORMAT_1   1u // without the last number
 #define PERIOD_MAX 1000000000u
+/* So many steps more may be taken to send the parts of a turn. */
+#define AHEAD_MORE 6u
 /* `auto` follows workers that are slow for a while after so many steps that
  * say so: at the start few observations make two classes look like chains. */
 #define PASSING_STEPS 32u
@@ -164,6 +166,7 @@ muster_status muster_shuffle_create(const muster_shuffle_opts *opts,
     }
     fill_tables(shuffle, opts);
     shuffle->ahead = turns_to_send(shuffle);
+    shuffle->ahead_max = shuffle->ahead + AHEAD_MORE;
     *shuffle_out = shuffle;
     return MUSTER_OK;
 }
@@ -252,6 +255,12 @@ uint32_t muster_shuffle_turns_ahead(const muster_shuffle *s, uint64_t step,
     uint64_t turns =
         turns_lacking(s, step, slot_of) + last / s->period - step / s->period;
     return (uint32_t)(turns < last - step ? turns : last - step);
+}
+
+void muster_shuffle_was_late(muster_shuffle *s)
+{
+    uint64_t ahead = 2 * s->ahead + 1; // few turns are late until it suffices
+    s->ahead = ahead < s->ahead_max ? ahead : s->ahead_max;
 }
 
 uint32_t muster_shuffle_slot_ahead(const muster_shuffle *s, uint32_t slot,

@@ -105,6 +105,9 @@ uint32_t muster_shuffle_turns_ahead(const muster_shuffle *shuffle,
                                     uint64_t step, uint64_t end,
                                     const uint32_t *slot_of);
 
+/* A turn came late: from now on parts go out earlier, by six steps at most. */
+void muster_shuffle_was_late(muster_shuffle *shuffle);
+
 /* The slot that a worker in `slot` fills so many turns later. */
 uint32_t muster_shuffle_slot_ahead(const muster_shuffle *shuffle, uint32_t slot,
                                    uint32_t turns);

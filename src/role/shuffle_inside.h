@@ -18,7 +18,8 @@ typedef enum muster_shuffle_policy {
 struct muster_shuffle {
     muster_shuffle_policy policy;
     uint64_t period;
-    uint64_t ahead; // steps in which the parts of a turn are sent
+    uint64_t ahead;     // steps in which the parts of a turn are sent
+    uint64_t ahead_max; // as many as that may become
     uint32_t slots;
     uint32_t parts;
     uint32_t *first; // slot -> parts, as in the layout

@@ -143,6 +143,13 @@ static void a_late_turn_is_by_one_slot_and_parts_go_ahead_of_it(void **state)
     assert_int_equal(muster_shuffle_turns_ahead(shuffle, 3, 5, slot_of), 0);
     assert_int_equal(muster_shuffle_turns_ahead(shuffle, 9, 9, slot_of), 0);
     assert_int_equal(muster_shuffle_slot_ahead(shuffle, N - 1, 2), 1);
+    // As late as it is, parts go out earlier: from 2, 5 and 8 steps before.
+    muster_shuffle_was_late(shuffle);
+    assert_int_equal(muster_shuffle_turns_ahead(shuffle, 0, 99, slot_of), 1);
+    muster_shuffle_was_late(shuffle);
+    muster_shuffle_was_late(shuffle);
+    assert_int_equal(muster_shuffle_turns_ahead(shuffle, 1, 99, slot_of), 1);
+    assert_int_equal(muster_shuffle_turns_ahead(shuffle, 2, 99, slot_of), 2);
     muster_shuffle_free(shuffle);
     shuffle = make(code, "targeted");
     assert_int_equal(muster_shuffle_turns_ahead(shuffle, 17, 99, slot_of), 0);

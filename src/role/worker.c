@@ -11,9 +11,9 @@
  *   3. SETUP happens once per run. Shards that were loaded stay announced by
  *      HAVE after a reconnection, so they need not travel again.
  *   4. A GRADIENT job is asked for only under a plan whose ADOPT has ended in
- *      this life, which no ADOPT asked for since pushes out (two are kept), and
- *      whose shards are still held: plans before `plan_floor` may have lost
- *      theirs.
+ *      this life, which no ADOPT asked for since pushes out
+ *      (MUSTER_WORKER_PLANS are kept), and whose shards are still held: plans
+ *      before `plan_floor` may have lost theirs.
  */
 #include "role/worker.h"
 
@@ -85,7 +85,8 @@ static void on_welcome(muster_worker *w, muster_actions *actions)
 {
     w->life++;
     w->model_seen = false;
-    w->plan = w->plan_before = w->plan_asked = w->plan_floor = 0;
+    memset(w->plans, 0, sizeof(w->plans));
+    w->plan_asked = w->plan_floor = 0;
     w->adopt = 0;
     muster_worker_forget_model(w, actions);
     muster_stages_leave(&w->stages);
@@ -112,7 +113,7 @@ static void on_plan(muster_worker *w, const muster_event *event,
     const muster_message *message = event->as.message.message;
     uint32_t number = message->plan;
     if (number > w->plan_asked && event->as.message.payload != NULL) {
-        w->plan_before = 0; // a third pushes it out
+        w->plans[MUSTER_WORKER_PLANS - 1] = 0; // this one pushes it out
         muster_worker_drop_unusable(w);
         muster_job *job = muster_worker_compute(
             w, MUSTER_JOB_ADOPT, event->as.message.payload, actions);
@@ -228,11 +229,13 @@ static void on_adopted(muster_worker *w, const muster_job_result *result,
 {
     if (result->id == w->adopt) { // else a newer plan, or life, has come
         w->adopt = 0;
-        w->plan_before = w->plan;
-        w->plan = w->plan_asked;
-        w->stages_before = w->stages_of;
-        w->stages_of = w->stages_asked;
-        have(w, w->plan, MUSTER_ID_ANY, 0, actions);
+        size_t before = MUSTER_WORKER_PLANS - 1;
+        memmove(w->plans + 1, w->plans, before * sizeof(w->plans[0]));
+        memmove(w->stages_of + 1, w->stages_of,
+                before * sizeof(w->stages_of[0]));
+        w->plans[0] = w->plan_asked;
+        w->stages_of[0] = w->stages_asked;
+        have(w, w->plans[0], MUSTER_ID_ANY, 0, actions);
     }
 }
 

@@ -7,11 +7,11 @@
  * with the same number, for up to `patience_ns`; shards it holds need not be
  * sent again within the same run.
  *
- * It keeps the two newest plans, so that the next can be made ready while steps
- * go on under the present one. SHARD and FORGET carry a number in `step` that
- * grows with each of them; the newest word about a shard counts, in whatever
- * order they come, and HAVE says it back. After a FORGET of plan p no model of
- * a plan before p is taken.
+ * It keeps the newest plans (MUSTER_WORKER_PLANS), so that the next ones can be
+ * made ready while steps go on under the present one. SHARD and FORGET carry a
+ * number in `step` that grows with each of them; the newest word about a shard
+ * counts, in whatever order they come, and HAVE says it back. After a FORGET of
+ * plan p no model of a plan before p is taken.
  *
  *   Ends         by a STOP action: MUSTER_OK when the coordinator said that the
  *                run is over (the reason says how), _REFUSED when it would not

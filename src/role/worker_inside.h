@@ -28,13 +28,13 @@ typedef struct muster_worker {
     _Alignas(64) bool setup_asked;
     bool set_up;
     bool leaving, over;
-    uint32_t plan;        // the newest adopted in this life; 0: none
-    uint32_t plan_before; // the one adopted before it; 0: none, or going
-    uint32_t plan_floor;  // earlier ones may lack shards
-    uint64_t life;        // welcomes so far
+    // The plans adopted in this life, the newest first; 0: none, or going.
+    uint32_t plans[MUSTER_WORKER_PLANS];
+    uint32_t plan_floor; // earlier ones may lack shards
+    uint64_t life;       // welcomes so far
     uint64_t job_ids;
-    uint32_t jobs;                // under way
-    muster_stages_plan stages_of; // of `plan`
+    uint32_t jobs; // under way
+    muster_stages_plan stages_of[MUSTER_WORKER_PLANS];
 
     muster_blob *model;  // the newest, not yet started; or NULL
     uint64_t model_step; // of `model` or of the job
@@ -51,9 +51,8 @@ typedef struct muster_worker {
     muster_stages stages;  // of that step
     muster_member member;  // its end is seldom read, and so is the rest
 
-    muster_stages_plan stages_before; // of `plan_before`
-    uint32_t plan_asked;              // the newest sent
-    muster_stages_plan stages_asked;  // likewise
+    uint32_t plan_asked;             // the newest sent
+    muster_stages_plan stages_asked; // likewise
     uint64_t adopt;    // ADOPT job of plan_asked, while under way; or 0
     muster_vec shards; // muster_worker_shard
     muster_worker_shard first_shards[MUSTER_WORKER_SHARDS];

@@ -17,11 +17,20 @@ void muster_worker_forget_model(muster_worker *w, muster_actions *actions)
     }
 }
 
+/* Which of the plans it is; MUSTER_WORKER_PLANS: none. */
+static uint32_t age_of(const muster_worker *w, uint32_t plan)
+{
+    uint32_t age = 0;
+    while (age < MUSTER_WORKER_PLANS && w->plans[age] != plan) {
+        age++;
+    }
+    return age;
+}
+
 /* The model that waits is that of the step at hand from now on. */
 static void begin_step(muster_worker *w)
 {
-    muster_stages_plan plan =
-        w->model_plan == w->plan ? w->stages_of : w->stages_before;
+    muster_stages_plan plan = w->stages_of[age_of(w, w->model_plan)];
     plan.begun = w->model_own ? plan.own : plan.begun;
     muster_stages_begin(&w->stages, &plan, w->model_step, w->model_plan);
     w->gradient_plan = w->model_plan;
@@ -62,7 +71,7 @@ static void start_gradient(muster_worker *w, muster_actions *actions)
 bool muster_worker_is_usable(const muster_worker *w, uint32_t plan)
 {
     return plan != 0 && plan >= w->plan_floor &&
-           (plan == w->plan || plan == w->plan_before);
+           age_of(w, plan) < MUSTER_WORKER_PLANS;
 }
 
 /* A model that waits under a plan that has gone, or whose stages do. */

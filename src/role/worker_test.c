@@ -136,27 +136,32 @@ static bool computes(stage *s, uint32_t plan, uint64_t step)
     return yes;
 }
 
-static void two_plans_are_kept_and_a_third_pushes_out_the_first(void **state)
+static void some_plans_are_kept_and_one_more_pushes_out_the_first(void **state)
 {
     (void)state;
     stage s = make_worker();
-    assert_false(computes(&s, 1, 1));
-    adopt(&s, 1);
-    assert_true(computes(&s, 1, 2));
-    adopt(&s, 2);
-    assert_true(computes(&s, 1, 3));
-    assert_true(computes(&s, 2, 4));
+    uint32_t kept = MUSTER_WORKER_PLANS;
+    uint64_t step = 1;
+    assert_false(computes(&s, 1, step++));
+    for (uint32_t plan = 1; plan <= kept; plan++) {
+        adopt(&s, plan);
+        for (uint32_t earlier = 1; earlier <= plan; earlier++) {
+            assert_true(computes(&s, earlier, step++));
+        }
+    }
     // Asked for, not yet adopted: the first is as good as gone.
-    say(&s, (muster_message){.kind = MUSTER_MSG_PLAN, .plan = 3});
-    muster_job third = *asked(&s);
-    assert_false(computes(&s, 1, 5));
-    assert_false(computes(&s, 3, 6));
-    assert_true(computes(&s, 2, 7));
-    finish(&s, third);
-    assert_true(computes(&s, 2, 8));
-    assert_true(computes(&s, 3, 9));
+    say(&s, (muster_message){.kind = MUSTER_MSG_PLAN, .plan = kept + 1});
+    muster_job last = *asked(&s);
+    assert_false(computes(&s, 1, step++));
+    assert_false(computes(&s, kept + 1, step++));
+    assert_true(computes(&s, 2, step++));
+    finish(&s, last);
+    assert_false(computes(&s, 1, step++));
+    for (uint32_t plan = 2; plan <= kept + 1; plan++) {
+        assert_true(computes(&s, plan, step++));
+    }
     // An earlier plan that comes late is not adopted again.
-    say(&s, (muster_message){.kind = MUSTER_MSG_PLAN, .plan = 2});
+    say(&s, (muster_message){.kind = MUSTER_MSG_PLAN, .plan = kept});
     assert_null(asked(&s));
     end_stage(&s);
 }
@@ -165,13 +170,15 @@ static void a_model_that_waits_goes_with_its_plan(void **state)
 {
     (void)state;
     stage s = make_worker();
-    adopt(&s, 1);
-    adopt(&s, 2);
+    for (uint32_t plan = 1; plan <= MUSTER_WORKER_PLANS; plan++) {
+        adopt(&s, plan);
+    }
     say(&s, (muster_message){.kind = MUSTER_MSG_MODEL, .plan = 1, .step = 1});
     muster_job first = *asked(&s);
     say(&s, (muster_message){.kind = MUSTER_MSG_MODEL, .plan = 1, .step = 2});
     assert_null(asked(&s)); // one at a time
-    say(&s, (muster_message){.kind = MUSTER_MSG_PLAN, .plan = 3});
+    say(&s, (muster_message){.kind = MUSTER_MSG_PLAN,
+                             .plan = MUSTER_WORKER_PLANS + 1});
     finish(&s, first);
     assert_null(asked(&s));
     end_stage(&s);
@@ -250,7 +257,7 @@ static void a_worker_that_missed_the_end_says_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_plans_are_kept_and_a_third_pushes_out_the_first),
+        cmocka_unit_test(some_plans_are_kept_and_one_more_pushes_out_the_first),
         cmocka_unit_test(a_model_that_waits_goes_with_its_plan),
         cmocka_unit_test(the_newest_word_about_a_part_counts),
         cmocka_unit_test(after_a_forget_no_model_of_an_earlier_plan_is_taken),

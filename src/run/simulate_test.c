@@ -218,6 +218,31 @@ static void a_shuffle_spreads_what_the_slow_ones_miss(void **state)
     muster_config_text_free(text);
 }
 
+/* With the times of the simulator's jobs and network, where a model may
+ * overtake a plan: no worker can have the first turn in time. */
+static void a_rotation_turns_every_step(void **state)
+{
+    (void)state;
+    static const char *const codes[] = {"frc:s=2", "crc:s=2", "erasurehead:d=2",
+                                        "uncoded"};
+    static const char *const compute[] = {"10ms", "50ms"};
+    for (size_t i = 0; i < 8; i++) {
+        const char *const flags[] = {"--workers",    "12",       "--code",
+                                     codes[i / 2],   "--steps",  "60",
+                                     "--shuffle",    "rotate:1", "--compute",
+                                     compute[i % 2], NULL};
+        char *text = NULL;
+        assert_int_equal(simulate(flags, &text), MUSTER_OK);
+        json_t *result = json_loads(text, 0, NULL);
+        print_message("%s, %s: plan %.0f in the last of 60 steps\n",
+                      codes[i / 2], compute[i % 2],
+                      number(code_at(result, 0), "plans"));
+        assert_true(number(code_at(result, 0), "plans") >= 59);
+        json_decref(result);
+        muster_config_text_free(text);
+    }
+}
+
 static void degrading_goes_on_where_waiting_gives_up(void **state)
 {
     (void)state;
@@ -565,6 +590,7 @@ int main(void)
         cmocka_unit_test(the_last_of_two_times_of_a_worker_counts),
         cmocka_unit_test(too_few_workers_is_quorum_with_a_result),
         cmocka_unit_test(a_shuffle_spreads_what_the_slow_ones_miss),
+        cmocka_unit_test(a_rotation_turns_every_step),
         cmocka_unit_test(degrading_goes_on_where_waiting_gives_up),
         cmocka_unit_test(every_algorithm_stops_at_a_loss_where_told),
         cmocka_unit_test(a_run_that_hangs_is_an_error_of_its_own),

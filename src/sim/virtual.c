@@ -282,8 +282,9 @@ void muster_virtual_fini(muster_virtual *run)
     uint32_t hosts = muster_virtual_worker_host(run, run->info.workers);
     for (uint32_t host = 1; run->hosts != NULL && host < hosts; host++) {
         muster_executor_free(run->hosts[host].executor);
-        muster_mem_free(run->hosts[host].plans[0].by_stage);
-        muster_mem_free(run->hosts[host].plans[1].by_stage);
+        for (uint32_t i = 0; i < MUSTER_WORKER_PLANS; i++) {
+            muster_mem_free(run->hosts[host].plans[i].by_stage);
+        }
     }
     muster_blob_unref(run->gradient);
     muster_planner_fini(&run->planner);

@@ -45,14 +45,14 @@ typedef struct muster_virtual_plan {
 
 typedef struct muster_virtual_host {
     // What a step of a worker reads is a line of memory.
-    _Alignas(64) int64_t busy_ns; // of the job under way
-    int64_t sleep_ns;             // of that, at its end
-    muster_job_kind kind;         // of that
-    size_t message_bytes;         // GRADIENT: what it gives
-    muster_virtual_plan plans[2]; // the newest it was sent
-    muster_job job;               // under way, no GRADIENT; timing only: holds
-                                  // references
-    muster_executor *executor;    // exact runs; host 0: lent
+    _Alignas(64) int64_t busy_ns;                   // of the job under way
+    int64_t sleep_ns;                               // of that, at its end
+    muster_job_kind kind;                           // of that
+    size_t message_bytes;                           // GRADIENT: what it gives
+    muster_virtual_plan plans[MUSTER_WORKER_PLANS]; // the newest first
+    muster_job job;            // under way, no GRADIENT; timing only: holds
+                               // references
+    muster_executor *executor; // exact runs; host 0: lent
 } muster_virtual_host;
 
 /* What a simulated run is made of. Everything is lent until fini. */

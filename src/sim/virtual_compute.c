@@ -68,8 +68,9 @@ static void note_plan(const muster_virtual *run, muster_virtual_host *at,
     }
     size_t blocks = terms.gradient_blocks;
     size_t block = (run->opts.coordinator.message_dim + blocks - 1) / blocks;
-    muster_mem_free(at->plans[1].by_stage);
-    at->plans[1] = at->plans[0];
+    muster_mem_free(at->plans[MUSTER_WORKER_PLANS - 1].by_stage);
+    memmove(at->plans + 1, at->plans,
+            (MUSTER_WORKER_PLANS - 1) * sizeof(at->plans[0]));
     at->plans[0] = (muster_virtual_plan){
         .number = job->plan,
         .shards = shards,
@@ -82,8 +83,12 @@ static void note_plan(const muster_virtual *run, muster_virtual_host *at,
 static const muster_virtual_plan *plan_of(const muster_virtual_host *at,
                                           const muster_job *job)
 {
-    bool newest = at->plans[0].number == job->plan;
-    return &at->plans[newest ? 0 : 1];
+    uint32_t age = 0;
+    while (at->plans[age].number != job->plan) {
+        age++;
+        MUSTER_ASSERT(age < MUSTER_WORKER_PLANS);
+    }
+    return &at->plans[age];
 }
 
 /* Computing, and then what the worker sleeps. */

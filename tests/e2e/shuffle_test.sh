@@ -38,6 +38,11 @@ still=$moved
 same --local 6 --code frc:s=2 --shuffle rotate:1
 at_least "$moved" "$((still + 1))" || fail "rotations moved $moved bytes, the start $still"
 same --local 6 --code cyclic-mds:s=2 --shuffle rotate:1
+# Where steps last some milliseconds nearly all of them turn, late ones being the machine's doing.
+# shellcheck disable=SC2086
+expect 0 train $job --local 6 --steps $steps --code crc:s=2 --shuffle rotate:1 --delay constant:delay=5ms --verbose
+turns=$(grep -c 'plan [0-9]* from step' "$work/err")
+at_least "$turns" 45 || fail "rotate:1 turned in $turns of $steps steps"
 same --local 6 --code crc:s=1 --shuffle rotate:2 --slow 1:5ms
 same --local 6 --code heter-group:s=1 --shuffle rotate:5
 same --local 6 --code frc:s=1 --shuffle targeted --slow 1:20ms --slow 2:20ms

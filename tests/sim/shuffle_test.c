@@ -530,6 +530,7 @@ static void another_code_moves_only_the_shards_that_are_lacking(void **state)
 static void another_code_comes_whoever_is_lost_meanwhile(void **state)
 {
     (void)state;
+    static const char *const shuffles[] = {"rotate:3", NULL, "rotate:1"};
     for (uint64_t seed = 0; seed < 60; seed++) {
         toy t;
         toy_opts opts = plain("frc:s=1", 6, 60);
@@ -537,7 +538,7 @@ static void another_code_comes_whoever_is_lost_meanwhile(void **state)
         opts.change_code = "heter:s=2,k=12";
         opts.change_step = 20;
         opts.shards = 24 + (uint32_t)seed % 3;
-        opts.shuffle = seed % 2 == 0 ? "rotate:3" : NULL;
+        opts.shuffle = shuffles[seed % 3];
         toy_init(&t, &opts);
         t.kill_at_step = 18 + 1 + seed % 8;
         t.kill_host = seed % 5 == 0 ? 0 : 1 + (uint32_t)seed % 6;

@@ -221,18 +221,13 @@ static bool toy_may_be_offered(const toy *t, const muster_message *model)
     if (!muster_sim_is_up(t->sim, host) || t->life_of[id] != t->lives[host]) {
         return true;
     }
-    for (uint32_t i = 0; i < TOY_PLANS; i++) {
-        const muster_terms *terms = &process->plans[i].terms;
-        if (process->plans[i].number != (model->plan & MUSTER_PLAN_NUMBER)) {
-            continue;
-        }
-        bool all = true;
-        for (uint32_t j = 0; j < terms->part_count; j++) {
-            all = all && toy_holds(process, &terms->parts[j]);
-        }
-        return all;
+    const toy_plan *plan =
+        toy_plan_of(process, model->plan & MUSTER_PLAN_NUMBER);
+    bool all = plan != NULL;
+    for (uint32_t j = 0; all && j < plan->terms.part_count; j++) {
+        all = toy_holds(process, &plan->terms.parts[j]);
     }
-    return false;
+    return all;
 }
 
 /* The coordinator gives up for want of workers when its patience ends: its last

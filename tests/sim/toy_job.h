@@ -41,7 +41,6 @@
 #define TOY_HOSTS_MAX  32u
 #define TOY_RUN        0x746f79u
 #define TOY_PLAN_CODES 12u
-#define TOY_PLANS      2u   // a worker keeps two, as the real one
 #define TOY_PAST       256u // steps whose answer is remembered
 
 typedef struct toy_plan {
@@ -52,8 +51,8 @@ typedef struct toy_plan {
 
 typedef struct toy_process {
     bool set_up;
-    toy_plan plans[TOY_PLANS];
-    uint32_t newest; // of plans
+    toy_plan plans[MUSTER_WORKER_PLANS]; // as the real one
+    uint32_t newest;                     // of plans
     bool held[TOY_SHARDS_MAX];
     muster_job job;  // under way
     int64_t busy_ns; // that it takes
@@ -202,14 +201,17 @@ static muster_blob *toy_blob(const void *data, size_t bytes)
     return blob;
 }
 
+/* The newest first, as the real one; NULL: it is not kept. */
 static const toy_plan *toy_plan_of(const toy_process *process, uint32_t plan)
 {
-    for (uint32_t i = 0; i < TOY_PLANS; i++) {
-        if (process->plans[i].number == plan) {
-            return &process->plans[i];
+    for (uint32_t age = 0; age < MUSTER_WORKER_PLANS; age++) {
+        const toy_plan *kept =
+            &process->plans[(process->newest + MUSTER_WORKER_PLANS - age) %
+                            MUSTER_WORKER_PLANS];
+        if (kept->number == plan) {
+            return kept;
         }
     }
-    MUSTER_ASSERT(!"a model under a plan that the worker does not have");
     return NULL;
 }
 
@@ -228,6 +230,7 @@ static muster_blob *toy_encode(toy *t, toy_process *process)
     t->wrong_model =
         fmax(t->wrong_model, toy_error(t, process->job.step, theta));
     const toy_plan *plan = toy_plan_of(process, process->job.plan);
+    MUSTER_ASSERT(plan != NULL); // else the worker does not have it
     const muster_terms *terms = &plan->terms;
     const muster_terms_part *part = terms->parts;
     size_t block = toy_block(terms->gradient_blocks);
@@ -366,7 +369,7 @@ static muster_status toy_adopt(toy_process *process, const muster_job *job)
 {
     MUSTER_ASSERT(process->set_up && job->plan != 0);
     if (process->plans[process->newest].number != job->plan) {
-        process->newest = (process->newest + 1) % TOY_PLANS;
+        process->newest = (process->newest + 1) % MUSTER_WORKER_PLANS;
     }
     toy_plan *plan = &process->plans[process->newest];
     if (plan->number != 0) {
@@ -484,7 +487,7 @@ static void toy_reset(void *context, uint32_t host)
     if (host == 0) {
         toy_early_drop(&t->early);
     }
-    for (uint32_t i = 0; i < TOY_PLANS; i++) {
+    for (uint32_t i = 0; i < MUSTER_WORKER_PLANS; i++) {
         if (process->plans[i].number != 0) {
             muster_terms_fini(&process->plans[i].terms);
         }
