@@ -85,7 +85,8 @@ static void on_welcome(muster_worker *w, muster_actions *actions)
 {
     w->life++;
     w->model_seen = false;
-    memset(w->plans, 0, sizeof(w->plans));
+    w->plan = (muster_worker_plan){.number = 0};
+    memset(w->earlier, 0, sizeof(w->earlier));
     w->plan_asked = w->plan_floor = 0;
     w->adopt = 0;
     muster_worker_forget_model(w, actions);
@@ -113,7 +114,7 @@ static void on_plan(muster_worker *w, const muster_event *event,
     const muster_message *message = event->as.message.message;
     uint32_t number = message->plan;
     if (number > w->plan_asked && event->as.message.payload != NULL) {
-        w->plans[MUSTER_WORKER_PLANS - 1] = 0; // this one pushes it out
+        w->earlier[MUSTER_WORKER_PLANS - 2].number = 0; // it is pushed out
         muster_worker_drop_unusable(w);
         muster_job *job = muster_worker_compute(
             w, MUSTER_JOB_ADOPT, event->as.message.payload, actions);
@@ -229,13 +230,11 @@ static void on_adopted(muster_worker *w, const muster_job_result *result,
 {
     if (result->id == w->adopt) { // else a newer plan, or life, has come
         w->adopt = 0;
-        size_t before = MUSTER_WORKER_PLANS - 1;
-        memmove(w->plans + 1, w->plans, before * sizeof(w->plans[0]));
-        memmove(w->stages_of + 1, w->stages_of,
-                before * sizeof(w->stages_of[0]));
-        w->plans[0] = w->plan_asked;
-        w->stages_of[0] = w->stages_asked;
-        have(w, w->plans[0], MUSTER_ID_ANY, 0, actions);
+        memmove(w->earlier + 1, w->earlier,
+                sizeof(w->earlier) - sizeof(w->earlier[0]));
+        w->earlier[0] = w->plan;
+        w->plan = (muster_worker_plan){w->plan_asked, w->stages_asked};
+        have(w, w->plan.number, MUSTER_ID_ANY, 0, actions);
     }
 }
 

@@ -20,6 +20,12 @@ typedef struct muster_worker_shard {
     uint64_t job;   // the newest LOAD or FORGET of it, while under way; or 0
 } muster_worker_shard;
 
+/* A plan that a worker has adopted. */
+typedef struct muster_worker_plan {
+    uint32_t number; // 0: none, or going
+    muster_stages_plan stages;
+} muster_worker_plan;
+
 /* Of as many shards nothing lies elsewhere. */
 #define MUSTER_WORKER_SHARDS 4u
 
@@ -28,13 +34,11 @@ typedef struct muster_worker {
     _Alignas(64) bool setup_asked;
     bool set_up;
     bool leaving, over;
-    // The plans adopted in this life, the newest first; 0: none, or going.
-    uint32_t plans[MUSTER_WORKER_PLANS];
-    uint32_t plan_floor; // earlier ones may lack shards
-    uint64_t life;       // welcomes so far
+    muster_worker_plan plan; // the newest adopted in this life
+    uint32_t plan_floor;     // earlier ones may lack shards
+    uint64_t life;           // welcomes so far
     uint64_t job_ids;
     uint32_t jobs; // under way
-    muster_stages_plan stages_of[MUSTER_WORKER_PLANS];
 
     muster_blob *model;  // the newest, not yet started; or NULL
     uint64_t model_step; // of `model` or of the job
@@ -51,6 +55,8 @@ typedef struct muster_worker {
     muster_stages stages;  // of that step
     muster_member member;  // its end is seldom read, and so is the rest
 
+    // Adopted before it in this life, the newest first.
+    muster_worker_plan earlier[MUSTER_WORKER_PLANS - 1];
     uint32_t plan_asked;             // the newest sent
     muster_stages_plan stages_asked; // likewise
     uint64_t adopt;    // ADOPT job of plan_asked, while under way; or 0

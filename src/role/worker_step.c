@@ -1,6 +1,7 @@
 /*
  * worker_step.c -- a step of a worker: the model, its stages, the answers.
  */
+#include "base/assert.h"
 #include "role/worker_inside.h"
 
 void muster_worker_forget_model(muster_worker *w, muster_actions *actions)
@@ -17,20 +18,27 @@ void muster_worker_forget_model(muster_worker *w, muster_actions *actions)
     }
 }
 
-/* Which of the plans it is; MUSTER_WORKER_PLANS: none. */
-static uint32_t age_of(const muster_worker *w, uint32_t plan)
+/* An adopted plan, or NULL. */
+static const muster_worker_plan *plan_of(const muster_worker *w,
+                                         uint32_t number)
 {
-    uint32_t age = 0;
-    while (age < MUSTER_WORKER_PLANS && w->plans[age] != plan) {
-        age++;
+    if (w->plan.number == number) {
+        return &w->plan;
     }
-    return age;
+    for (uint32_t i = 0; i < MUSTER_WORKER_PLANS - 1; i++) {
+        if (w->earlier[i].number == number) {
+            return &w->earlier[i];
+        }
+    }
+    return NULL;
 }
 
 /* The model that waits is that of the step at hand from now on. */
 static void begin_step(muster_worker *w)
 {
-    muster_stages_plan plan = w->stages_of[age_of(w, w->model_plan)];
+    const muster_worker_plan *adopted = plan_of(w, w->model_plan);
+    MUSTER_ASSERT(adopted != NULL);
+    muster_stages_plan plan = adopted->stages;
     plan.begun = w->model_own ? plan.own : plan.begun;
     muster_stages_begin(&w->stages, &plan, w->model_step, w->model_plan);
     w->gradient_plan = w->model_plan;
@@ -70,8 +78,7 @@ static void start_gradient(muster_worker *w, muster_actions *actions)
 
 bool muster_worker_is_usable(const muster_worker *w, uint32_t plan)
 {
-    return plan != 0 && plan >= w->plan_floor &&
-           age_of(w, plan) < MUSTER_WORKER_PLANS;
+    return plan != 0 && plan >= w->plan_floor && plan_of(w, plan) != NULL;
 }
 
 /* A model that waits under a plan that has gone, or whose stages do. */
