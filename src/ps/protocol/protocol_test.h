@@ -158,21 +158,22 @@ typedef struct asked_row {
     uint32_t position;
     float value;
     int ended;
+    muster_row_request request;
 } asked_row;
 
-/* `row` stays the request's until it has ended. */
+/* `row` stays the protocol's until it has ended. */
 static inline void ask_row(mesh *m, uint16_t at, muster_row_op op,
                            asked_row *row)
 {
-    muster_row_request request = {.op = op,
-                                  .keys = &row->key,
-                                  .values = &row->value,
-                                  .positions = &row->position,
-                                  .count = 1,
-                                  .context = &row->ended};
-    assert_int_equal(
-        muster_protocol_request(m->node[at], m->now_ns, &request, &m->out[at]),
-        MUSTER_OK);
+    row->request = (muster_row_request){.op = op,
+                                        .keys = &row->key,
+                                        .values = &row->value,
+                                        .positions = &row->position,
+                                        .count = 1,
+                                        .context = &row->ended};
+    assert_int_equal(muster_protocol_request(m->node[at], m->now_ns,
+                                             &row->request, &m->out[at]),
+                     MUSTER_OK);
     collect(m, at);
 }
 
