@@ -17,6 +17,7 @@
 #include "base/suggest.h"
 #include "code/choose.h"
 #include "code/families/families.h"
+#include "code/leak.h"
 
 /* The fields of the first release: no caller has fewer. */
 #define OPTS_MIN (offsetof(muster_code_opts, seed) + sizeof(uint64_t))
@@ -281,23 +282,28 @@ size_t muster_code_decode_terms_max(const muster_code *code)
            code->info.gradient_blocks;
 }
 
-/* The square of the share that a step may lack to be made longer. */
-#define LACKING_MAX 0.5
+/* The square of the share that a step may lack to be made longer. With
+ * MUSTER_CODE_LEAKY blocks most steps that are cut off lack more than half. */
+#define LACKING_MAX       0.5
+#define LACKING_MIXED_MAX 0.87
 
 /* The least-squares best is a projection: with a missing share r of the
  * gradient, the parts count 1 - r^2 times on average, and a step with it is as
  * much too short. Let them count once on average, or as nearly as leaves it no
- * further off than LACKING_MAX: what is left of a gradient that is mostly
+ * further off than that: what is left of a gradient that is mostly
  * missing is mostly noise. */
 static muster_status make_full_length(const muster_code *code,
                                       muster_code_query *query)
 {
     double share = muster_code_mean_share(code, query);
-    double lacking = query->fit.residual * query->fit.residual;
+    bool leaky = code->info.comm >= MUSTER_CODE_LEAKY;
+    // What leaks counts as lacking too, else a longer step would leak again.
+    double lacking =
+        leaky ? 1.0 - share : query->fit.residual * query->fit.residual;
     // Let the parts count c times: ||c||^2 / k is this, and ||l c - 1||^2 / k
     // is square l^2 - 2 share l + 1.
     double square = lacking - 1.0 + 2.0 * share;
-    double allowed = fmax(lacking, LACKING_MAX);
+    double allowed = fmax(lacking, leaky ? LACKING_MIXED_MAX : LACKING_MAX);
     double root = fmax(share * share - square * (1.0 - allowed), 0.0);
     double longer = fmin(1.0 / share, (share + sqrt(root)) / square);
     if (!(share > 0.0 && longer > 1.0)) {
@@ -330,7 +336,10 @@ muster_status muster_code_solve(const muster_code *code,
     if (query->fit.residual <= MUSTER_CODE_EXACT) {
         return MUSTER_OK;
     }
-    if (code->info.exact) {
+    if (code->info.exact && code->info.comm >= MUSTER_CODE_LEAKY) {
+        status = muster_code_leak_less(code, query);
+    }
+    if (code->info.exact && status == MUSTER_OK) {
         status = make_full_length(code, query);
     }
     return status == MUSTER_OK ? MUSTER_INEXACT : status;

@@ -78,7 +78,8 @@ half_missed() {
 
 codes="uncoded frc:s=1 crc:s=1 cyclic-mds:s=1 rs:s=1 ye-abbe:s=1,m=2 ye-abbe-random:s=1,m=2
     ye-abbe-tuned:s=1,m=2 heter:s=1 heter-group:s=1 linear:tuned:s=1,m=2 linear:gaussian:s=1,m=2
-    linear:vandermonde:s=1,m=2 linear:repetition:s=1 linear:spc"
+    linear:vandermonde:s=1,m=2 linear:repetition:s=1 linear:spc
+    ye-abbe:s=1,m=3 ye-abbe-random:s=2,m=3 linear:vandermonde:s=1,m=3"
 # shellcheck disable=SC2086
 half_missed $small --local 8 --batch 100 --steps 600 --delay exponential:mean=50ms
 # On mnist, for as many steps as asked for: the table of docs/training.md.
