@@ -99,6 +99,10 @@ static void swap_plans(muster_coordinator *c, uint64_t first_step)
     }
 }
 
+/* Who has answered so many steps in a row keeps up with them; one that was slow
+ * before has turns to catch up with. */
+#define KEEPS_UP_STEPS 8u
+
 /* The next plan comes late. Where one that keeps up with the steps has it not,
  * later ones shall go out earlier; nobody can have the first turn. */
 static void note_late(muster_coordinator *c)
@@ -110,7 +114,8 @@ static void note_late(muster_coordinator *c)
     }
     for (uint32_t id = 0; !late && id < c->worker_count; id++) {
         late = c->workers[id].stage == MUSTER_STAGE_READY &&
-               c->workers[id].answered && !muster_workers_is_ahead(c, id);
+               c->workers[id].answered_row >= KEEPS_UP_STEPS &&
+               !muster_workers_is_ahead(c, id);
     }
     if (late) {
         muster_shuffle_was_late(c->shuffling.policy);

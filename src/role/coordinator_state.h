@@ -54,6 +54,7 @@ typedef struct muster_worker_record {
                            // offered no model
     bool answered;         // the last step, in time
     bool unoffered;        // the model found no room on the way: offer it again
+    uint8_t answered_row;  // so many steps in a row, in time, or more
     uint64_t heard_steps;  // step + 1 of its newest answer; 0: none yet
     uint64_t heard_stages; // of that step: bits
     int64_t own_ns;        // that it computed for those of its own share

@@ -246,7 +246,13 @@ void muster_step_withdraw(muster_coordinator *c, uint32_t id)
 static void drop_messages(muster_coordinator *c)
 {
     for (uint32_t id = 0; id < c->worker_count; id++) {
-        c->workers[id].answered = muster_step_has_answered(c, id);
+        muster_worker_record *worker = &c->workers[id];
+        worker->answered = muster_step_has_answered(c, id);
+        if (!worker->answered) {
+            worker->answered_row = 0;
+        } else if (worker->answered_row < UINT8_MAX) {
+            worker->answered_row++;
+        }
         drop_messages_of(c, id);
     }
 }
