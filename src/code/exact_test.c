@@ -251,6 +251,19 @@ static void ye_abbe_has_the_golden_integers(void **state)
     muster_code_free(code);
 }
 
+/* Each of n workers answers with a chance of all but one of `odds`. Returns how
+ * many do. */
+static uint32_t hear_some(muster_rng *rng, uint32_t n, uint64_t odds,
+                          uint32_t *heard_out)
+{
+    uint32_t count = 0;
+    for (uint32_t w = 0; w < n; w++) {
+        heard_out[count] = w;
+        count += muster_rng_below(rng, odds) > 0;
+    }
+    return count;
+}
+
 /* Too few answers, at random: their step is of full length, or not shorter
  * than the least-squares best and not too far off, and the residual is that of
  * this step. */
@@ -265,11 +278,7 @@ static void check_full_length(const char *name, uint32_t n, uint64_t seed)
     uint32_t full_sets = 0;
     for (int round = 0; round < 100; round++) {
         uint32_t heard[32];
-        uint32_t count = 0;
-        for (uint32_t w = 0; w < n; w++) {
-            heard[count] = w;
-            count += muster_rng_below(&rng, 3) > 0;
-        }
+        uint32_t count = hear_some(&rng, n, 3, heard);
         muster_code_query query = {
             .responders = heard, .count = count, .terms = terms};
         assert_int_equal(code->ops->weights(code, &query), MUSTER_OK);
@@ -333,8 +342,8 @@ static double leak_max(const muster_code *code, const muster_code_query *query)
     return worst;
 }
 
-/* Too few answers at random: blocks leak little into each other, nowhere more
- * than in the least-squares best, and no step is further off than none. */
+/* Too few answers at random: blocks leak less into each other than they do in
+ * the least-squares best, and no step is further off than none. */
 static void check_leak(const char *name, uint32_t n, uint64_t seed)
 {
     muster_code *code = build_code(name, n, 0, 0);
@@ -346,11 +355,7 @@ static void check_leak(const char *name, uint32_t n, uint64_t seed)
     double after = 0.0;
     for (int round = 0; round < 200; round++) {
         uint32_t heard[32];
-        uint32_t count = 0;
-        for (uint32_t w = 0; w < n; w++) {
-            heard[count] = w;
-            count += muster_rng_below(&rng, 2) > 0;
-        }
+        uint32_t count = hear_some(&rng, n, 2, heard);
         muster_code_query query = {
             .responders = heard, .count = count, .terms = terms};
         assert_int_equal(code->ops->weights(code, &query), MUSTER_OK);

@@ -1,7 +1,7 @@
 /*
  * dataset_test.c -- from files to data sets: which file a path means, what the
  * labels become, test sets that agree with training sets, parts that are the
- * data set cut; and the real data, where it is present.
+ * data set cut.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
@@ -464,78 +464,6 @@ static void every_allocation_may_fail(void **state)
     }
 }
 
-// The folder of real data, or NULL after saying why the test is skipped.
-static const char *real_data(const char *name, char *path, size_t size)
-{
-    const char *root = getenv("MUSTER_DATA");
-    snprintf(path, size, "%s/%s", root != NULL ? root : "../shared/data", name);
-    if (access(path, R_OK) == 0) {
-        return path;
-    }
-    const char *ci = getenv("CI");
-    if (ci != NULL && strcmp(ci, "true") == 0) {
-        fail_msg("%s is missing; set MUSTER_DATA", path);
-    }
-    print_message("skipped: no %s; set MUSTER_DATA to check real data\n", path);
-    return NULL;
-}
-
-static void mnist_is_read_whole(void **state)
-{
-    (void)state;
-    char path[512];
-    if (real_data("mnist", path, sizeof(path)) == NULL) {
-        skip();
-    }
-    muster_dataset *train = load(path);
-    muster_dataset *test = load_test(NULL, path, train);
-    muster_dataset_info info = muster_dataset_describe(train);
-    assert_int_equal(info.samples, 60000);
-    assert_int_equal(info.features, 784);
-    assert_int_equal(info.classes, 10);
-    assert_int_equal(muster_dataset_describe(test).samples, 10000);
-    // The published facts: first labels, and the mean pixel 0.1307.
-    static const float first[] = {5, 0, 4, 1, 9, 2, 1, 3, 1, 4};
-    muster_rows rows = muster_dataset_rows(train, 0, 60000);
-    assert_memory_equal(rows.labels, first, sizeof(first));
-    double sum = 0;
-    for (size_t i = 0; i < (size_t)60000 * 784; i++) {
-        sum += (double)rows.dense[i];
-    }
-    assert_true(sum / (60000.0 * 784.0) > 0.13065 &&
-                sum / (60000.0 * 784.0) < 0.13067);
-    muster_dataset_free(train);
-    muster_dataset_free(test);
-}
-
-static void a9a_is_read_whole(void **state)
-{
-    (void)state;
-    char path[512];
-    if (real_data("a9a", path, sizeof(path)) == NULL) {
-        skip();
-    }
-    muster_dataset *train = load(path);
-    muster_dataset *test = load_test(NULL, path, train);
-    muster_dataset_info info = muster_dataset_describe(train);
-    assert_int_equal(info.samples, 32561);
-    assert_int_equal(info.features, 123);
-    assert_int_equal(info.classes, 2);
-    assert_int_equal(info.nonzeros, 451592);
-    assert_true(info.sparse);
-    info = muster_dataset_describe(test);
-    assert_int_equal(info.samples, 16281);
-    assert_int_equal(info.features, 123); // its own file stops at 122
-    uint32_t positive = 0;
-    muster_rows rows = muster_dataset_rows(test, 0, 16281);
-    for (uint32_t i = 0; i < rows.count; i++) {
-        positive += rows.labels[i] == 1.0f;
-    }
-    assert_int_equal(positive, 3846);
-    muster_dataset_free(train);
-    muster_dataset_free(test);
-}
-
 /* `first`: the features of the first sample, unless NULL. */
 static void assert_unlabelled(const char *spec, const char *label,
                               uint32_t samples, uint32_t features,
@@ -606,8 +534,6 @@ int main(void)
         IN_FOLDER(synthetic_data_has_its_test_set),
         IN_FOLDER(data_met_later_keeps_the_training_sets_numbers),
         IN_FOLDER(every_allocation_may_fail),
-        IN_FOLDER(mnist_is_read_whole),
-        IN_FOLDER(a9a_is_read_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,19 @@ static void what_is_no_answer_to_the_step_is_not_decoded(void **state)
     muster_blob_unref(shorter);
 }
 
+/* An answer of worker 2 is being decoded when worker 1's is whole. Returns the
+ * number of the UPDATE; *decode_out is that of the DECODE. */
+static uint64_t overtake(stage *s, muster_blob *part, uint64_t *decode_out)
+{
+    begin_message(s, 2, answer_to(0), part);
+    *decode_out = decode_of(s, 1);
+    answer(s, 1, 0);
+    const muster_job *update = asked(s, MUSTER_JOB_UPDATE);
+    assert_non_null(update);
+    assert_ptr_equal(update->messages[0], s->answer);
+    return update->id;
+}
+
 /* Another worker was faster: the step takes what is whole. */
 static void what_is_whole_first_is_used(void **state)
 {
@@ -145,13 +158,8 @@ static void what_is_whole_first_is_used(void **state)
     stage s = make_stage_of("frc:s=3", FRC_WORKERS, NULL);
     gather(&s);
     muster_blob *part = make_part(&s);
-    begin_message(&s, 2, answer_to(0), part);
-    uint64_t id = decode_of(&s, 1);
-    answer(&s, 1, 0);
-    const muster_job *update = asked(&s, MUSTER_JOB_UPDATE);
-    assert_non_null(update);
-    assert_ptr_equal(update->messages[0], s.answer);
-    uint64_t update_id = update->id;
+    uint64_t id = 0;
+    uint64_t update_id = overtake(&s, part, &id);
     end_decode(&s, id, MUSTER_ERR_CANCELLED);
     assert_int_equal(s.actions.list.count, 0);
     computed(&s, (muster_job_result){.id = update_id,
@@ -172,10 +180,8 @@ static void an_answer_that_is_whole_too_late_is_a_spare_one(void **state)
     stage s = make_stage_of("frc:s=3", FRC_WORKERS, NULL);
     gather(&s);
     muster_blob *part = make_part(&s);
-    begin_message(&s, 2, answer_to(0), part);
-    uint64_t id = decode_of(&s, 1);
-    answer(&s, 1, 0);
-    uint64_t update_id = asked(&s, MUSTER_JOB_UPDATE)->id;
+    uint64_t id = 0;
+    uint64_t update_id = overtake(&s, part, &id);
     end_decode(&s, id, MUSTER_ERR_CANCELLED);
     say(&s, 2, answer_to(0), part);
     // As an answer alone, and here.

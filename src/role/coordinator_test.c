@@ -40,21 +40,28 @@ static void a_part_announced_late_is_not_asked_for(void **state)
     end_stage(&s);
 }
 
-/* The announcement is overtaken by the SHARD that it would have saved. The HAVE
- * of that SHARD may come after a FORGET, so nothing may wait for it. */
-static void
-a_part_announced_after_it_was_sent_is_no_longer_awaited(void **state)
+/* A worker has its plan, and its shard is sent to it. */
+static stage make_stage_that_loads(void)
 {
-    (void)state;
     stage s = make_stage();
     adopt(&s, 0);
     const muster_action *made = find(&s, MUSTER_ACTION_COMPUTE);
     assert_non_null(made);
     computed(&s, (muster_job_result){.id = made->as.job.id,
                                      .kind = MUSTER_JOB_SHARD,
-                                     .shard = 0,
+                                     .shard = made->as.job.shard,
                                      .output = s.blob});
     assert_int_equal(count_sends(&s, MUSTER_MSG_SHARD), 1);
+    return s;
+}
+
+/* The announcement is overtaken by the SHARD that it would have saved. The HAVE
+ * of that SHARD may come after a FORGET, so nothing may wait for it. */
+static void
+a_part_announced_after_it_was_sent_is_no_longer_awaited(void **state)
+{
+    (void)state;
+    stage s = make_stage_that_loads();
     have(&s, 0, 0, 0, 0);
     const muster_action *ready = find(&s, MUSTER_ACTION_REPORT);
     assert_non_null(ready);
@@ -307,21 +314,6 @@ static int64_t patience_of(const stage *s)
         }
     }
     return at_ns;
-}
-
-/* A worker has its plan, and its shard is sent to it. */
-static stage make_stage_that_loads(void)
-{
-    stage s = make_stage();
-    adopt(&s, 0);
-    const muster_action *made = find(&s, MUSTER_ACTION_COMPUTE);
-    assert_non_null(made);
-    computed(&s, (muster_job_result){.id = made->as.job.id,
-                                     .kind = MUSTER_JOB_SHARD,
-                                     .shard = made->as.job.shard,
-                                     .output = s.blob});
-    assert_int_equal(count_sends(&s, MUSTER_MSG_SHARD), 1);
-    return s;
 }
 
 /* Patience is over: how often it begins again before the run ends. */
