@@ -7,10 +7,6 @@
 
 #include "base/simd.h"
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-math-errno")
-#endif
-
 enum { LANES = sizeof(muster_f8) / sizeof(float) };
 
 /* The state of the optimiser, from `i` on. */
