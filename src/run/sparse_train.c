@@ -41,9 +41,10 @@ static muster_status rest(muster_task_run *run, uint32_t epochs,
     }
     if (run->nodes > 1) {
         muster_task_sums none;
+        // An epoch begins with equal rows everywhere.
         muster_task_thread pattern = {.leave = true,
                                       .evaluate = true,
-                                      .until = MUSTER_PS_MET,
+                                      .until = MUSTER_PS_SEEN,
                                       .epoch = epochs};
         if (run->node == 0) {
             muster_task_admit(run, epochs);
@@ -178,7 +179,7 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
         // The others stand between two epochs and wait for us as well.
         muster_task_sums none;
         muster_task_thread pattern = {
-            .leave = true, .evaluate = true, .until = MUSTER_PS_MET};
+            .leave = true, .evaluate = true, .until = MUSTER_PS_SEEN};
         status = muster_task_phase(run, &pattern, error_out, &none);
     } else if (run->next_epoch == 0) {
         // A run that ends in its first epoch can be resumed as well.
