@@ -21,9 +21,9 @@
  * One thread, but for the rows that say T. Turns of the job and of the products
  * alternate and the medians are compared: the speed of a shared machine drifts.
  * --quick leaves out the largest sizes; HxB asks for some of them alone, HxBxT
- * also says the threads beside one, and `shared` leaves out one thread; `phases`
- * asks for each phase of their passes beside its product alone, `wide` for
- * wide_H, `large` for the step.
+ * also says the threads beside one, and `shared` leaves out one thread;
+ * `phases` asks for each phase of their passes beside its product alone, `wide`
+ * for wide_H, `large` for the step.
  */
 #define _GNU_SOURCE
 #include "bench_dense.h"
