@@ -370,7 +370,8 @@ static void finish_lane(worker *self)
 {
     gradient_state *state = &self->gradient;
     float *const *lanes = self->lanes.data;
-    lanes[state->lane][self->model.dim] = (float)state->loss;
+    lanes[state->lane][self->model.dim] =
+        (float)(state->loss * MUSTER_JOB_LOSS_SCALE);
     state->loss = 0;
     state->at = 0;
     state->slot = 0;

@@ -335,6 +335,10 @@ muster_rows muster_job_gather_view(muster_executor *executor, gathered *gather,
 
 #define MUSTER_JOB_ROUNDING   0x1p-24 // of a float32
 #define MUSTER_JOB_DEVIATIONS 2.0     // standard deviations in a bound
+/* The loss behind a gradient travels times this. A code with m > 1 mixes it
+ * with coordinates of other blocks, and where the gradient has become small,
+ * float32 messages would keep the loss's digits and lose theirs. */
+#define MUSTER_JOB_LOSS_SCALE 0x1p-8
 
 /* How long the messages of a decoding are. */
 typedef struct job_messages_shape {
