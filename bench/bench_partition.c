@@ -20,8 +20,8 @@
  * --only PREFIX (may be repeated) chooses rows; --data FOLDER is where mnist
  * lies (default $MUSTER_DATA/mnist or ../shared/data/mnist); --threads N
  * (default 2) is for the million, all else is one thread and its CPU time. BLAS
- * has one thread, as in the command. --seeds N takes fewer than 5. --json: a row
- * a line.
+ * has one thread, as in the command. --seeds N takes fewer than 5. --json: rows
+ * as JSON, one a line.
  */
 #define _POSIX_C_SOURCE 200809L
 
