@@ -74,7 +74,7 @@ static inline void muster_compute_made_progress(muster_compute *compute)
 /* With `yields`: the other thread (compute_relief.c).
  * A job began or ended. */
 void muster_relief_tell(muster_compute *compute);
-/* It wants the job: wait until it has done the pieces; the last one's status. */
+/* It wants the job: wait for the pieces; the status of the last one. */
 muster_status muster_relief_hand_over(muster_compute *compute);
 /* What it does, from start to stop. */
 void *muster_relief_work(void *compute);
