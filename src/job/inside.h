@@ -294,9 +294,10 @@ held_shard *muster_job_held_find(const worker *self, uint32_t number);
 MUSTER_CHECKED muster_status muster_job_slots_find(worker *self,
                                                    const worker_plan *plan,
                                                    uint32_t stage);
-/* Which slot has the sample; false: none. */
-bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
-                             batch_member *member_out);
+/* Where those samples are that some slot has, in their order; how many.
+ * `samples` is scratch then. */
+size_t muster_job_slots_members(const plan_slots *slots, uint32_t *samples,
+                                size_t count, batch_member *members_out);
 /* Keep a shard; takes over the reference to `own`, which nobody else can write
  * to. */
 MUSTER_CHECKED muster_status muster_job_keep_shard(worker *self,
