@@ -203,13 +203,6 @@ void muster_threads_give_way(void)
     (void)setpriority(PRIO_PROCESS, 0, now + YIELD_NICE);
 }
 
-void muster_threads_run_idle(void)
-{
-    const struct sched_param none = {0};
-    muster_threads_give_way(); // where the system has no such class
-    (void)sched_setscheduler(0, SCHED_IDLE, &none);
-}
-
 static void *serve(void *argument)
 {
     muster_threads *pool = argument;

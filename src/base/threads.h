@@ -46,11 +46,6 @@ muster_threads_create_yielding(uint32_t threads, muster_threads **pool_out);
  * makes a process. */
 void muster_threads_give_way(void);
 
-/* From now on the calling thread, it alone, runs where nobody else wants the
- * processor, and is left at once where somebody does. There is no way back: on
- * a machine that is never idle it hardly runs. */
-void muster_threads_run_idle(void);
-
 /* NULL is allowed and does nothing. */
 void muster_threads_free(muster_threads *pool);
 

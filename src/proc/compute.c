@@ -8,13 +8,12 @@
  *
  * Invariants
  *   1. Slots taken..done-1 hold results, done..submitted-1 hold jobs.
- *   2. One thread at a time touches the engine, and never under the mutex: the
- *      thread, or the second one while a job is handed over (compute_relief.c).
+ *   2. The thread alone touches the engine, and never under the mutex.
  *   3. `cancel_running` is set under the mutex and read between pieces; it is
  *      cleared when the next job begins.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "proc/compute_inside.h"
+#include "proc/compute.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -32,6 +31,38 @@
 #include "base/threads.h"
 
 #define NAP_NS (100 * MUSTER_NS_PER_MS)
+
+typedef struct slot {
+    muster_job job;
+    muster_job_result result;
+    int64_t given_ns; // when it was submitted
+    bool cancelled;   // while it still waited
+} slot;
+
+struct muster_compute {
+    muster_compute_opts opts;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; // a job came, or a cancel, or more of a message,
+                            // or the end
+    slot *slots;            // opts.queue_max of them
+    uint64_t taken, done, submitted;
+    bool stopping;
+    uint64_t arrivals;   // how often more of a message has come
+    bool awaits_more;    // the running job sleeps until then
+    uint64_t running_id; // valid while `running`
+    bool running;
+    // The thread's own:
+    int64_t free_ns; // when the last job ended
+    struct {         // the last job whose CPU time was taken
+        muster_job_kind kind;
+        uint32_t stage;
+        int64_t cpu_ns;
+    } timed;
+    _Atomic bool cancel_running;
+    _Atomic uint64_t progress;
+    _Atomic bool busy;
+};
 
 static void executor_begin(void *self, muster_job *job)
 {
@@ -60,22 +91,44 @@ static slot *slot_at(muster_compute *compute, uint64_t position)
     return &compute->slots[position % compute->opts.queue_max];
 }
 
+static void lock(muster_compute *compute)
+{
+    int failed = pthread_mutex_lock(&compute->mutex);
+    MUSTER_ASSERT(failed == 0);
+}
+
+static void unlock(muster_compute *compute)
+{
+    int failed = pthread_mutex_unlock(&compute->mutex);
+    MUSTER_ASSERT(failed == 0);
+}
+
+static bool cancelled(const muster_compute *compute)
+{
+    return atomic_load_explicit(&compute->cancel_running, memory_order_relaxed);
+}
+
+static void made_progress(muster_compute *compute)
+{
+    atomic_fetch_add_explicit(&compute->progress, 1, memory_order_relaxed);
+}
+
 /* Sleep until until_ns or a cancel, counting progress now and then. */
 static void nap_until(muster_compute *compute, int64_t until_ns)
 {
-    muster_compute_lock(compute);
+    lock(compute);
     for (;;) {
         int64_t now = muster_clock_ns();
-        if (now >= until_ns || muster_compute_cancelled(compute)) {
+        if (now >= until_ns || cancelled(compute)) {
             break;
         }
         int64_t wake = until_ns - now > NAP_NS ? now + NAP_NS : until_ns;
         struct timespec at = {(time_t)(wake / MUSTER_NS_PER_S),
                               (long)(wake % MUSTER_NS_PER_S)};
         (void)pthread_cond_timedwait(&compute->changed, &compute->mutex, &at);
-        muster_compute_made_progress(compute);
+        made_progress(compute);
     }
-    muster_compute_unlock(compute);
+    unlock(compute);
 }
 
 static void be_slow(muster_compute *compute, uint64_t step, int64_t start_ns,
@@ -140,10 +193,10 @@ static bool is_pressed(const muster_compute *compute)
  * as come after it. */
 static muster_status decode_some(muster_compute *compute)
 {
-    muster_compute_lock(compute);
+    lock(compute);
     uint64_t seen = compute->arrivals;
     bool pressed = is_pressed(compute);
-    muster_compute_unlock(compute);
+    unlock(compute);
     if (pressed) {
         return MUSTER_ERR_CANCELLED;
     }
@@ -152,27 +205,15 @@ static muster_status decode_some(muster_compute *compute)
     if (status != MUSTER_ERR_AGAIN) {
         return status;
     }
-    muster_compute_lock(compute);
+    lock(compute);
     compute->awaits_more = true;
     while (compute->arrivals == seen && !is_pressed(compute) &&
-           !muster_compute_cancelled(compute)) {
+           !cancelled(compute)) {
         (void)pthread_cond_wait(&compute->changed, &compute->mutex);
     }
     compute->awaits_more = false;
-    muster_compute_unlock(compute);
+    unlock(compute);
     return MUSTER_IN_PROGRESS;
-}
-
-static muster_status do_piece(muster_compute *compute, muster_job_kind kind)
-{
-    const muster_compute_engine *engine = &compute->opts.engine;
-    if (kind == MUSTER_JOB_DECODE) {
-        return decode_some(compute);
-    }
-    bool wanted =
-        atomic_load_explicit(&compute->relief.wanted, memory_order_relaxed);
-    return wanted ? muster_relief_hand_over(compute)
-                  : engine->piece(engine->self);
 }
 
 /* Carry out one job, the thread's since start_ns, from begin to end. */
@@ -192,12 +233,13 @@ static void run_job(muster_compute *compute, muster_job *job, int64_t start_ns,
 
     engine->begin(engine->self, job);
     muster_status status = MUSTER_IN_PROGRESS;
-    while (status == MUSTER_IN_PROGRESS && !muster_compute_cancelled(compute)) {
-        status = do_piece(compute, known.kind);
-        muster_compute_made_progress(compute);
+    while (status == MUSTER_IN_PROGRESS && !cancelled(compute)) {
+        status = known.kind == MUSTER_JOB_DECODE ? decode_some(compute)
+                                                 : engine->piece(engine->self);
+        made_progress(compute);
     }
     engine->end(engine->self, result_out);
-    if (slow && result_out->status >= 0 && !muster_compute_cancelled(compute)) {
+    if (slow && result_out->status >= 0 && !cancelled(compute)) {
         muster_delay_work work = {
             .share = result_out->share,
             .message = result_out->message,
@@ -207,7 +249,7 @@ static void run_job(muster_compute *compute, muster_job *job, int64_t start_ns,
         note_time(compute, &known, work.compute_ns);
         be_slow(compute, known.step, start_ns, &work);
     }
-    if (slow && muster_compute_cancelled(compute) && result_out->status >= 0) {
+    if (slow && cancelled(compute) && result_out->status >= 0) {
         muster_blob_unref(result_out->output);
         fail_result(&known, MUSTER_ERR_CANCELLED, result_out);
     }
@@ -228,8 +270,7 @@ static void work_one(muster_compute *compute)
     atomic_store_explicit(&compute->cancel_running, false,
                           memory_order_relaxed);
     atomic_store_explicit(&compute->busy, true, memory_order_relaxed);
-    muster_compute_unlock(compute);
-    muster_relief_tell(compute);
+    unlock(compute);
 
     muster_job_result result;
     if (skip) {
@@ -239,7 +280,7 @@ static void work_one(muster_compute *compute)
         run_job(compute, &job, start_ns, &result);
     }
 
-    muster_compute_lock(compute);
+    lock(compute);
     next->result = result;
     compute->running = false;
     compute->done++;
@@ -251,21 +292,20 @@ static void *work(void *argument)
 {
     muster_compute *compute = argument;
     if (compute->opts.yields) {
-        muster_threads_run_idle();
+        muster_threads_give_way();
     }
-    muster_compute_lock(compute);
+    lock(compute);
     while (!compute->stopping || compute->done < compute->submitted) {
         if (compute->done == compute->submitted) {
             (void)pthread_cond_wait(&compute->changed, &compute->mutex);
             continue;
         }
         work_one(compute);
-        muster_compute_unlock(compute);
-        muster_relief_tell(compute);
+        unlock(compute);
         compute->opts.wake(compute->opts.wake_context);
-        muster_compute_lock(compute);
+        lock(compute);
     }
-    muster_compute_unlock(compute);
+    unlock(compute);
     return NULL;
 }
 
@@ -281,64 +321,22 @@ static bool init_locks(muster_compute *compute)
         (void)pthread_mutex_destroy(&compute->mutex);
         ok = false;
     }
-    if (ok && pthread_cond_init(&compute->relief.changed, &monotonic) != 0) {
-        (void)pthread_cond_destroy(&compute->changed);
-        (void)pthread_mutex_destroy(&compute->mutex);
-        ok = false;
-    }
     (void)pthread_condattr_destroy(&monotonic);
     return ok;
 }
 
 /* Signals are the network thread's: the new thread starts with all blocked.
  * Returns 0 or an errno. */
-static int start_thread(muster_compute *compute, void *(*does)(void *),
-                        pthread_t *thread)
+static int start_thread(muster_compute *compute)
 {
     sigset_t all, before;
     (void)sigfillset(&all);
     int failed = pthread_sigmask(SIG_SETMASK, &all, &before);
     if (failed == 0) {
-        failed = pthread_create(thread, NULL, does, compute);
+        failed = pthread_create(&compute->thread, NULL, work, compute);
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     return failed;
-}
-
-static void end_threads(muster_compute *compute, bool has_relief)
-{
-    muster_compute_lock(compute);
-    compute->stopping = true;
-    atomic_store_explicit(&compute->cancel_running, true, memory_order_relaxed);
-    (void)pthread_cond_broadcast(&compute->changed);
-    (void)pthread_cond_broadcast(&compute->relief.changed);
-    muster_compute_unlock(compute);
-    int failed = pthread_join(compute->thread, NULL);
-    MUSTER_ASSERT(failed == 0);
-    if (has_relief) {
-        failed = pthread_join(compute->relief.thread, NULL);
-        MUSTER_ASSERT(failed == 0);
-    }
-}
-
-static int start_threads(muster_compute *compute)
-{
-    int failed = start_thread(compute, work, &compute->thread);
-    if (failed == 0 && compute->opts.yields) {
-        failed =
-            start_thread(compute, muster_relief_work, &compute->relief.thread);
-        if (failed != 0) {
-            end_threads(compute, false);
-        }
-    }
-    return failed;
-}
-
-static void fini_locks(muster_compute *compute)
-{
-    (void)pthread_cond_destroy(&compute->relief.changed);
-    (void)pthread_cond_destroy(&compute->changed);
-    (void)pthread_mutex_destroy(&compute->mutex);
 }
 
 static muster_status refuse_start(int failed, muster_error *error_out)
@@ -368,7 +366,7 @@ muster_status muster_compute_start(const muster_compute_opts *opts,
     if (!init_locks(compute)) {
         goto out_slots;
     }
-    failed = start_threads(compute);
+    failed = start_thread(compute);
     if (failed != 0) {
         goto out_locks;
     }
@@ -376,7 +374,8 @@ muster_status muster_compute_start(const muster_compute_opts *opts,
     return MUSTER_OK;
 
 out_locks:
-    fini_locks(compute);
+    (void)pthread_cond_destroy(&compute->changed);
+    (void)pthread_mutex_destroy(&compute->mutex);
 out_slots:
     muster_mem_free(compute->slots);
 out_compute:
@@ -390,12 +389,19 @@ void muster_compute_stop(muster_compute *compute)
     if (compute == NULL) {
         return;
     }
-    end_threads(compute, compute->opts.yields);
+    lock(compute);
+    compute->stopping = true;
+    atomic_store_explicit(&compute->cancel_running, true, memory_order_relaxed);
+    (void)pthread_cond_broadcast(&compute->changed);
+    unlock(compute);
+    int failed = pthread_join(compute->thread, NULL);
+    MUSTER_ASSERT(failed == 0);
     muster_job_result result;
     while (muster_compute_take(compute, &result)) {
         muster_blob_unref(result.output);
     }
-    fini_locks(compute);
+    (void)pthread_cond_destroy(&compute->changed);
+    (void)pthread_mutex_destroy(&compute->mutex);
     muster_mem_free(compute->slots);
     muster_mem_free(compute);
 }
@@ -403,7 +409,7 @@ void muster_compute_stop(muster_compute *compute)
 muster_status muster_compute_submit(muster_compute *compute, muster_job *job)
 {
     int64_t now_ns = muster_clock_ns();
-    muster_compute_lock(compute);
+    lock(compute);
     bool full = compute->submitted - compute->taken == compute->opts.queue_max;
     if (!full) {
         slot *added = slot_at(compute, compute->submitted);
@@ -413,7 +419,7 @@ muster_status muster_compute_submit(muster_compute *compute, muster_job *job)
         compute->submitted++;
         atomic_store_explicit(&compute->busy, true, memory_order_relaxed);
     }
-    muster_compute_unlock(compute);
+    unlock(compute);
     if (full) {
         muster_job_fini(job);
         return MUSTER_ERR_AGAIN;
@@ -425,7 +431,7 @@ muster_status muster_compute_submit(muster_compute *compute, muster_job *job)
 
 void muster_compute_cancel(muster_compute *compute, uint64_t job_id)
 {
-    muster_compute_lock(compute);
+    lock(compute);
     if (compute->running && compute->running_id == job_id) {
         atomic_store_explicit(&compute->cancel_running, true,
                               memory_order_relaxed);
@@ -437,15 +443,15 @@ void muster_compute_cancel(muster_compute *compute, uint64_t job_id)
             waiting->cancelled = true;
         }
     }
-    muster_compute_unlock(compute);
+    unlock(compute);
 }
 
 void muster_compute_more(muster_compute *compute)
 {
-    muster_compute_lock(compute);
+    lock(compute);
     compute->arrivals++;
     bool awaited = compute->awaits_more;
-    muster_compute_unlock(compute);
+    unlock(compute);
     if (awaited) {
         (void)pthread_cond_signal(&compute->changed);
     }
@@ -453,13 +459,13 @@ void muster_compute_more(muster_compute *compute)
 
 bool muster_compute_take(muster_compute *compute, muster_job_result *result_out)
 {
-    muster_compute_lock(compute);
+    lock(compute);
     bool any = compute->taken < compute->done;
     if (any) {
         *result_out = slot_at(compute, compute->taken)->result;
         compute->taken++;
     }
-    muster_compute_unlock(compute);
+    unlock(compute);
     return any;
 }
 

@@ -29,11 +29,6 @@
  * them, muster_slowness_before_ns() by the last such job. The sleep counts as
  * busy time, counts as progress every 100 ms, and ends at once when the job is
  * cancelled: a slow machine also stops when told so.
- *
- * With `yields` the thread runs where a processor is idle (base/threads.h). A
- * second one, of low priority, looks every 100 ms whether it gets anywhere;
- * when it does not, because others leave no processor idle, the second one does
- * the other pieces of the job.
  */
 #ifndef MUSTER_PROC_COMPUTE_H
 #define MUSTER_PROC_COMPUTE_H
@@ -65,7 +60,7 @@ typedef struct muster_compute_opts {
     muster_compute_engine engine;
     muster_slowness slowness; // its delay: the compute thread's until stop
     uint32_t queue_max;       // jobs submitted and not yet taken
-    bool yields;              // the thread gives way to others, see above
+    bool yields;              // the thread gives way to others: base/threads.h
     void (*wake)(void *net);  // called on the compute thread
     void *wake_context;
 } muster_compute_opts;

@@ -13,7 +13,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -33,8 +32,6 @@ typedef struct toy {
     uint64_t come;    // pieces that a DECODE may do so far
     uint64_t starved; // how often one could not
     int priority;     // of the thread that began the last job
-    pthread_t thread; // which that is
-    bool is_starving; // its pieces take long, and another's end the job
 } toy;
 
 static void signal_change(toy *shared, uint64_t *counter)
@@ -60,7 +57,6 @@ static void toy_begin(void *self, muster_job *job)
     shared->job = *job;
     shared->pieces_left = job->shard;
     shared->priority = getpriority(PRIO_PROCESS, 0);
-    shared->thread = pthread_self();
     signal_change(shared, &shared->begun);
 }
 
@@ -80,12 +76,6 @@ static muster_status toy_piece(void *self)
     if (toy_is_starved(shared)) {
         signal_change(shared, &shared->starved);
         return MUSTER_ERR_AGAIN;
-    }
-    if (shared->is_starving) {
-        bool other = !pthread_equal(shared->thread, pthread_self());
-        struct timespec piece = {.tv_nsec = 200 * (long)MUSTER_NS_PER_MS};
-        (void)nanosleep(&piece, NULL);
-        shared->pieces_left = other ? 0 : shared->pieces_left;
     }
     if (shared->job.shard != FOREVER) {
         shared->pieces_left--;
@@ -377,34 +367,6 @@ static void a_thread_that_yields_has_a_lower_priority_than_others(void **state)
     }
 }
 
-/* Pieces take longer than the second thread waits, and the job ends with one
- * that it does. */
-static void a_starved_job_is_done_by_another_thread(void **state)
-{
-    (void)state;
-    toy shared;
-    muster_compute *compute = start_with(
-        &shared, (muster_compute_opts){
-                     .slowness = not_slow, .queue_max = 2, .yields = true});
-    shared.is_starving = true;
-    for (uint64_t id = 1; id <= 2; id++) {
-        submit(compute, id, FOREVER, MUSTER_JOB_EVALUATE);
-    }
-    wait_for(&shared, &shared.results, 2);
-    for (uint64_t id = 1; id <= 2; id++) {
-        muster_job_result result;
-        assert_true(muster_compute_take(compute, &result));
-        assert_int_equal(result.id, id);
-        assert_int_equal(result.status, MUSTER_OK);
-        muster_blob_unref(result.output);
-    }
-    // One that is never done is stopped there too.
-    shared.is_starving = false;
-    submit(compute, 3, FOREVER, MUSTER_JOB_EVALUATE);
-    wait_for(&shared, &shared.begun, 3);
-    stop(&shared, compute);
-}
-
 static void stopping_ends_running_and_waiting_jobs(void **state)
 {
     (void)state;
@@ -451,7 +413,6 @@ int main(void)
         cmocka_unit_test(a_decoding_gives_way_to_any_other_job),
         cmocka_unit_test(a_decoding_that_sleeps_is_cancelled),
         cmocka_unit_test(a_thread_that_yields_has_a_lower_priority_than_others),
-        cmocka_unit_test(a_starved_job_is_done_by_another_thread),
         cmocka_unit_test(stopping_ends_running_and_waiting_jobs),
         cmocka_unit_test(start_fails_cleanly_without_memory),
     };
