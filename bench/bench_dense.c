@@ -21,8 +21,9 @@
  * One thread, but for the rows that say T. Turns of the job and of the products
  * alternate and the medians are compared: the speed of a shared machine drifts.
  * --quick leaves out the largest sizes; HxB asks for some of them alone, HxBxT
- * also says the threads beside one, `phases` for each phase of their passes
- * beside its product alone, `wide` for wide_H, `large` for the step.
+ * also says the threads beside one, and `shared` leaves out one thread;
+ * `phases` asks for each phase of their passes beside its product alone, `wide`
+ * for wide_H, `large` for the step.
  */
 #define _GNU_SOURCE
 #include "bench_dense.h"
@@ -46,6 +47,17 @@
 #define WIDE       1024u
 #define WIDE_QUICK 256u
 #define CASES_MAX  16u
+
+typedef struct options {
+    bool json;
+    bool is_quick;
+    bool is_shared;  // rows of several threads alone
+    bool has_phases; // of the cases asked for
+    bool is_wide;    // those rows alone
+    bool is_large;   // the steps of a large model alone
+    size_t count;    // 0: all
+    dense_case cases[CASES_MAX];
+} options;
 
 /* Milliseconds of a step of PyTorch, NAN without it. */
 static double torch_ms(const dense_case *sizes)
@@ -107,13 +119,15 @@ static void bench_threads(const dense_case *sizes, bool json)
 }
 
 /* By one thread and, where there are more, by all of them. */
-static void bench_case(const dense_case *sizes, bool json)
+static void bench_case(const dense_case *sizes, const options *asked)
 {
     dense_case one = *sizes;
     one.threads = 1;
-    bench_threads(&one, json);
+    if (sizes->threads == 1 || !asked->is_shared) {
+        bench_threads(&one, asked->json);
+    }
     if (sizes->threads > 1) {
-        bench_threads(sizes, json);
+        bench_threads(sizes, asked->json);
     }
 }
 
@@ -129,16 +143,6 @@ static void bench_wide(uint32_t hidden, bool json)
     bench_row row = {name, value / 1e9, "GFLOPS", "sums in float", base / 1e9};
     bench_print(&row, json);
 }
-
-typedef struct options {
-    bool json;
-    bool is_quick;
-    bool has_phases; // of the cases asked for
-    bool is_wide;    // those rows alone
-    bool is_large;   // the steps of a large model alone
-    size_t count;    // 0: all
-    dense_case cases[CASES_MAX];
-} options;
 
 /* 256x512, or 256x512x4 */
 static bool read_case(const char *text, dense_case *out)
@@ -174,6 +178,8 @@ static bool read_options(int argc, char **argv, options *out)
             out->is_large = true;
         } else if (strcmp(argv[i], "--quick") == 0) {
             out->is_quick = true;
+        } else if (strcmp(argv[i], "shared") == 0) {
+            out->is_shared = true;
         } else if (strcmp(argv[i], "phases") == 0) {
             out->has_phases = true;
         } else if (strcmp(argv[i], "wide") == 0) {
@@ -195,7 +201,7 @@ static void bench_all(const options *asked)
             const dense_case sizes = {hidden[h], batch[b],
                                       muster_threads_here()};
             if (!asked->is_quick || dense_operations(&sizes) < 1e10) {
-                bench_case(&sizes, asked->json);
+                bench_case(&sizes, asked);
             }
         }
     }
@@ -208,7 +214,7 @@ int main(int argc, char **argv)
     if (!read_options(argc, argv, &asked)) {
         return bench_usage(argc, argv,
                            "dense [--quick] [--json] "
-                           "[[phases] HxB[xT]..|wide|large]");
+                           "[[phases|shared] HxB[xT]..|wide|large]");
     }
     openblas_set_num_threads(1);
     bool all = !asked.is_wide && !asked.is_large && asked.count == 0;
@@ -219,7 +225,7 @@ int main(int argc, char **argv)
         if (asked.has_phases) {
             dense_bench_phases(&asked.cases[i], asked.json);
         } else {
-            bench_case(&asked.cases[i], asked.json);
+            bench_case(&asked.cases[i], &asked);
         }
     }
     if (all) {

@@ -58,17 +58,22 @@ const char *muster_limits_hint(int error, char text[MUSTER_LIMITS_HINT_BYTES])
     } hints[] = {
         {EMFILE, MUSTER_LIMIT_FILES, "open files", 'n'},
         {EAGAIN, MUSTER_LIMIT_PROCESSES, "processes and threads", 'u'},
+        // The stack of a thread that does not fit shows as EAGAIN, too.
+        {EAGAIN, MUSTER_LIMIT_SPACE, "the address space", 'v'},
+        {EAGAIN, MUSTER_LIMIT_DATA, "data", 'd'},
         {EFBIG, MUSTER_LIMIT_FILE_SIZE, "the size of files", 'f'},
         {ENOMEM, MUSTER_LIMIT_SPACE, "the address space", 'v'},
         {ENOMEM, MUSTER_LIMIT_DATA, "data", 'd'},
     };
+    size_t length = 0;
     text[0] = '\0';
     for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
         uint64_t now = muster_limits_get(hints[i].limit);
         if (hints[i].error == error && now != UINT64_MAX) {
-            (void)snprintf(text, MUSTER_LIMITS_HINT_BYTES,
-                           " (the limit on %s is %" PRIu64 ": `ulimit -%c`)",
-                           hints[i].noun, now, hints[i].letter);
+            length += (size_t)snprintf(
+                text + length, MUSTER_LIMITS_HINT_BYTES - length,
+                " (the limit on %s is %" PRIu64 ": `ulimit -%c`)",
+                hints[i].noun, now, hints[i].letter);
         }
     }
     return text;

@@ -25,10 +25,11 @@ uint64_t muster_limits_get(muster_limit limit);
  * needed for `wanted` of them. Returns the limit that is in force then. */
 uint64_t muster_limits_raise_files(uint64_t wanted);
 
-#define MUSTER_LIMITS_HINT_BYTES 96u
+#define MUSTER_LIMITS_HINT_BYTES 256u
 
 /* What an errno has to do with a limit, to be put behind its text: " (the limit
- * on open files is 16: `ulimit -n`)"; or "". Returns `text`. */
+ * on open files is 16: `ulimit -n`)", one after another where several may be
+ * meant; or "". Returns `text`. */
 const char *muster_limits_hint(int error, char text[MUSTER_LIMITS_HINT_BYTES]);
 
 #endif // MUSTER_BASE_LIMITS_H

@@ -27,6 +27,27 @@ static void an_error_names_its_limit(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 
+/* A thread whose stack does not fit is refused with EAGAIN. */
+static void a_thread_may_lack_memory_or_a_place_among_processes(void **state)
+{
+    (void)state;
+    char text[MUSTER_LIMITS_HINT_BYTES];
+    struct rlimit processes;
+    struct rlimit data;
+    assert_int_equal(getrlimit(RLIMIT_NPROC, &processes), 0);
+    assert_int_equal(getrlimit(RLIMIT_DATA, &data), 0);
+    struct rlimit few = {23456, processes.rlim_max};
+    struct rlimit little = {(rlim_t)1 << 40, data.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NPROC, &few), 0);
+    assert_int_equal(setrlimit(RLIMIT_DATA, &little), 0);
+    assert_string_equal(
+        muster_limits_hint(EAGAIN, text),
+        " (the limit on processes and threads is 23456: `ulimit -u`)"
+        " (the limit on data is 1099511627776: `ulimit -d`)");
+    assert_int_equal(setrlimit(RLIMIT_NPROC, &processes), 0);
+    assert_int_equal(setrlimit(RLIMIT_DATA, &data), 0);
+}
+
 static void
 open_files_are_raised_only_if_wanted_and_as_far_as_allowed(void **state)
 {
@@ -45,6 +66,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_names_its_limit),
+        cmocka_unit_test(a_thread_may_lack_memory_or_a_place_among_processes),
         cmocka_unit_test(
             open_files_are_raised_only_if_wanted_and_as_far_as_allowed),
     };

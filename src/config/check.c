@@ -260,7 +260,7 @@ static muster_status check_threads(const muster_config *config,
     uint64_t threads = muster_config_uint(config, MUSTER_OPT_THREADS);
     return threads <= MUSTER_THREADS_MAX
                ? MUSTER_OK
-               : INVALID("--threads %" PRIu64 ": a worker has 1 to %u", threads,
+               : INVALID("--threads: %" PRIu64 " is outside 1 to %u", threads,
                          MUSTER_THREADS_MAX);
 }
 

@@ -259,16 +259,12 @@ static muster_status clear_piece(worker *self)
 }
 
 /* Keep those of `samples` that a shard of the plan holds. */
-static void keep_members(worker *self, const uint32_t *samples, uint64_t count)
+static void keep_members(worker *self, uint32_t *samples, uint64_t count)
 {
-    for (uint64_t i = 0; i < count; i++) {
-        batch_member found;
-        if (muster_job_slots_member(&self->slots, samples[i], &found)) {
-            batch_member *member = muster_vec_push(&self->members);
-            MUSTER_ASSERT(member != NULL); // make_room saw to it
-            *member = found;
-        }
-    }
+    batch_member found[DRAW_GROUP];
+    size_t kept = muster_job_slots_members(&self->slots, samples, count, found);
+    bool room = muster_vec_append(&self->members, found, kept);
+    MUSTER_ASSERT(room); // make_room saw to it
 }
 
 static muster_status draw_piece(worker *self)
@@ -370,7 +366,8 @@ static void finish_lane(worker *self)
 {
     gradient_state *state = &self->gradient;
     float *const *lanes = self->lanes.data;
-    lanes[state->lane][self->model.dim] = (float)state->loss;
+    lanes[state->lane][self->model.dim] =
+        (float)(state->loss * MUSTER_JOB_LOSS_SCALE);
     state->loss = 0;
     state->at = 0;
     state->slot = 0;

@@ -294,9 +294,10 @@ held_shard *muster_job_held_find(const worker *self, uint32_t number);
 MUSTER_CHECKED muster_status muster_job_slots_find(worker *self,
                                                    const worker_plan *plan,
                                                    uint32_t stage);
-/* Which slot has the sample; false: none. */
-bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
-                             batch_member *member_out);
+/* Where those samples are that some slot has, in their order; how many.
+ * `samples` is scratch then. */
+size_t muster_job_slots_members(const plan_slots *slots, uint32_t *samples,
+                                size_t count, batch_member *members_out);
 /* Keep a shard; takes over the reference to `own`, which nobody else can write
  * to. */
 MUSTER_CHECKED muster_status muster_job_keep_shard(worker *self,
@@ -335,6 +336,10 @@ muster_rows muster_job_gather_view(muster_executor *executor, gathered *gather,
 
 #define MUSTER_JOB_ROUNDING   0x1p-24 // of a float32
 #define MUSTER_JOB_DEVIATIONS 2.0     // standard deviations in a bound
+/* The loss behind a gradient travels times this. A code with m > 1 mixes it
+ * with coordinates of other blocks, and where the gradient has become small,
+ * float32 messages would keep the loss's digits and lose theirs. */
+#define MUSTER_JOB_LOSS_SCALE 0x1p-8
 
 /* How long the messages of a decoding are. */
 typedef struct job_messages_shape {

@@ -141,19 +141,12 @@ static size_t slot_before(const plan_slot *list, size_t count, uint32_t sample)
     return low;
 }
 
-bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
-                             batch_member *member_out)
+/* Slots without gaps: which has the sample. */
+static bool find_member(const plan_slots *slots, uint32_t sample,
+                        batch_member *member_out)
 {
     const plan_slot *list = slots->list.data;
     size_t count = slots->list.count;
-    if (!slots->are_runs) {
-        const uint64_t *here = slots->here.data;
-        bool is_here = here[sample / WORD_BITS] >> sample % WORD_BITS & 1;
-        if (is_here) {
-            *member_out = ((const batch_member *)slots->where.data)[sample];
-        }
-        return is_here;
-    }
     if (slots->in_order && count > 0) {
         size_t at = slot_before(list, count, sample);
         uint32_t row = row_of(&list[at], sample);
@@ -168,4 +161,38 @@ bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
         }
     }
     return false;
+}
+
+/* Move the samples that are here to the front; how many. Whether one is cannot
+ * be foreseen, so there is no branch on it. */
+static size_t keep_here(const uint64_t *here, uint32_t *samples, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t sample = samples[i];
+        samples[kept] = sample;
+        kept += here[sample / WORD_BITS] >> sample % WORD_BITS & 1;
+    }
+    return kept;
+}
+
+size_t muster_job_slots_members(const plan_slots *slots, uint32_t *samples,
+                                size_t count, batch_member *members_out)
+{
+    size_t found = 0;
+    if (slots->are_runs) {
+        for (size_t i = 0; i < count; i++) {
+            batch_member member;
+            if (find_member(slots, samples[i], &member)) {
+                members_out[found++] = member;
+            }
+        }
+        return found;
+    }
+    const batch_member *where = slots->where.data;
+    found = keep_here(slots->here.data, samples, count);
+    for (size_t i = 0; i < found; i++) {
+        members_out[i] = where[samples[i]];
+    }
+    return found;
 }

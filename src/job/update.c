@@ -196,7 +196,10 @@ static void set_divisors(coordinator *self)
     update->divisor = self->is_async   ? self->base.job.fraction
                       : self->is_local ? sum_samples(self)
                                        : (double)self->batch.size;
-    update->loss_divisor = self->is_async ? sum_weights(self) : update->divisor;
+    update->loss_divisor = self->is_async ? sum_weights(self)
+                           : self->is_local
+                               ? update->divisor
+                               : update->divisor * MUSTER_JOB_LOSS_SCALE;
 }
 
 /* Do all messages say what rounding did to them? */

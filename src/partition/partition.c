@@ -24,7 +24,8 @@
      sizeof(((muster_partition_report *)NULL)->warning))
 
 /* Workers named in a warning. */
-#define NAMED_MAX 8u
+#define NAMED_MAX     8u
+#define CLASSES_NAMED 3u // in a warning
 
 static const char *const METHOD_NAMES[] = {
     [MUSTER_PARTITION_EQUAL_RANDOM] = "equal-random",
@@ -74,12 +75,18 @@ static void warn_of_class(const muster_sample_classes *classes, uint32_t number,
                           const uint32_t *counts, uint32_t workers,
                           bounded_text *out)
 {
-    int begun = snprintf(out->text, out->room,
-                         "class %.9g has %u samples for %u workers: no sample "
-                         "of it for worker",
-                         (double)classes->values[number],
-                         muster_sample_classes_size(classes, number), workers);
-    out->length = (size_t)begun;
+    size_t room = out->room - out->length;
+    int begun =
+        snprintf(out->text + out->length, room,
+                 "%sclass %.9g has %u samples for %u workers: no "
+                 "sample of it for worker",
+                 out->length > 0 ? "; " : "", (double)classes->values[number],
+                 muster_sample_classes_size(classes, number), workers);
+    if (begun < 0 || (size_t)begun >= room) {
+        out->text[out->length] = 0;
+        return;
+    }
+    out->length += (size_t)begun;
     uint32_t without = 0;
     for (uint32_t j = 0; j < workers; j++) {
         if (counts[j] == 0 && without++ < NAMED_MAX) {
@@ -121,12 +128,13 @@ static void find_lacking(const muster_sample_classes *classes,
         if (!lacks_some(of_class, workers)) {
             continue;
         }
-        if (report->classes_small++ == 0) {
+        if (report->classes_small++ < CLASSES_NAMED) {
             warn_of_class(classes, c, of_class, workers, &text);
         }
     }
-    if (report->classes_small > 1) {
-        add_text(&text, "; classes like it: ", report->classes_small);
+    if (report->classes_small > CLASSES_NAMED) {
+        add_text(&text,
+                 "; classes like these, in all: ", report->classes_small);
     }
     for (uint32_t j = 0; j < workers; j++) {
         uint64_t all = 0;

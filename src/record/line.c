@@ -32,11 +32,13 @@ size_t muster_step_line_write(const muster_step_line *line, char *text_out)
         ",\"loss\":%s,\"step_ms\":%s,\"responders\":%" PRIu32
         ",\"stragglers\":%" PRIu32 ",\"grad_err\":%s,\"bytes_up\":%" PRIu64
         ",\"bytes_down\":%" PRIu64 ",\"messages_up\":%" PRIu64
+        ",\"bytes_moved\":%" PRIu64 ",\"stages_dropped\":%" PRIu64
         ",\"exact\":%s,\"degraded\":%s}\n",
         line->step, number(line->loss, loss), number(line->step_ms, step_ms),
         line->responders, line->stragglers, number(line->grad_err, grad_err),
-        line->bytes_up, line->bytes_down, line->messages_up,
-        line->inexact ? "false" : "true", line->degraded ? "true" : "false");
+        line->bytes_up, line->bytes_down, line->messages_up, line->bytes_moved,
+        line->stages_dropped, line->inexact ? "false" : "true",
+        line->degraded ? "true" : "false");
     MUSTER_ASSERT(length > 0 && length < (int)MUSTER_LINE_BYTES_MAX);
     return (size_t)length;
 }
@@ -66,6 +68,15 @@ static bool get_uint(const json_t *object, const char *key, uint64_t max,
     }
     *value_out = (uint64_t)json_integer_value(value);
     return true;
+}
+
+/* A count that lines of earlier releases do not have. */
+static bool get_count(const json_t *object, const char *key,
+                      uint64_t *value_out)
+{
+    *value_out = 0;
+    return json_object_get(object, key) == NULL ||
+           get_uint(object, key, INT64_MAX, value_out);
 }
 
 static bool get_number(const json_t *object, const char *key, double *value_out)
@@ -103,6 +114,8 @@ bool muster_step_line_read(const char *text, size_t size,
                 get_uint(object, "bytes_up", INT64_MAX, &line.bytes_up) &&
                 get_uint(object, "bytes_down", INT64_MAX, &line.bytes_down) &&
                 get_uint(object, "messages_up", INT64_MAX, &line.messages_up) &&
+                get_count(object, "bytes_moved", &line.bytes_moved) &&
+                get_count(object, "stages_dropped", &line.stages_dropped) &&
                 get_bool(object, "exact", &exact) &&
                 get_bool(object, "degraded", &line.degraded);
     json_decref(object);

@@ -3,7 +3,8 @@
  *
  * One struct each, to text and back. A number that is not finite is written as
  * null and read back as NAN. A step line without "exact" and "degraded" is of
- * an exact step.
+ * an exact step, one without "bytes_moved" and "stages_dropped" of a release
+ * that did not write them; they are then 0.
  */
 #ifndef MUSTER_RECORD_LINE_H
 #define MUSTER_RECORD_LINE_H
@@ -25,6 +26,8 @@ typedef struct muster_step_line {
     uint64_t bytes_up; // of this step
     uint64_t bytes_down;
     uint64_t messages_up;
+    uint64_t bytes_moved;    // parts sent to workers
+    uint64_t stages_dropped; // of codes in stages: for nothing
     bool inexact;  // grad_err is more than rounding; "exact" is its opposite
     bool degraded; // inexact, though the code is an exact one
 } muster_step_line;

@@ -44,7 +44,9 @@ static muster_step_line step_line(uint64_t step)
                               .grad_err = 1e-7 * (double)step,
                               .bytes_up = 300,
                               .bytes_down = 400,
-                              .messages_up = 3};
+                              .messages_up = 3,
+                              .bytes_moved = 7,
+                              .stages_dropped = 1};
 }
 
 static muster_worker_line worker_line(uint64_t step, uint32_t worker)
@@ -145,6 +147,8 @@ static void lines_come_back_as_they_were(void **state)
     assert_true(isnan(step_back.loss));
     assert_int_equal(step_back.step, 7);
     assert_int_equal(step_back.bytes_down, 400);
+    assert_int_equal(step_back.bytes_moved, 7);
+    assert_int_equal(step_back.stages_dropped, 1);
     assert_int_equal(step_back.stragglers, 1);
     assert_true(step_back.inexact && step_back.degraded);
     assert_true(fabs(step_back.step_ms - step.step_ms) < 1e-6);
@@ -155,9 +159,10 @@ static void lines_come_back_as_they_were(void **state)
     assert_true(worker_back.late && worker_back.worker == 3);
     assert_false(muster_worker_line_read(text, length / 2, &worker_back));
     assert_false(muster_step_line_read(text, length - 1, &step_back));
-    muster_step_line widest = {UINT64_MAX, -1e-300, -1e-300,    UINT32_MAX,
-                               UINT32_MAX, -1e-300, UINT64_MAX, UINT64_MAX,
-                               UINT64_MAX, true,    false};
+    muster_step_line widest = {UINT64_MAX, -1e-300,    -1e-300,    UINT32_MAX,
+                               UINT32_MAX, -1e-300,    UINT64_MAX, UINT64_MAX,
+                               UINT64_MAX, UINT64_MAX, UINT64_MAX, true,
+                               false};
     assert_true(muster_step_line_write(&widest, text) < MUSTER_LINE_BYTES_MAX);
 }
 
@@ -172,6 +177,8 @@ static void a_step_line_tells_exact_from_degraded(void **state)
         {",\"exact\":true,\"degraded\":false", true, false, false},
         {",\"exact\":false,\"degraded\":false", true, true, false},
         {",\"exact\":false,\"degraded\":true", true, true, true},
+        {",\"bytes_moved\":5,\"stages_dropped\":6", true, false, false},
+        {",\"bytes_moved\":-5", false, false, false},
         {",\"exact\":0", false, false, false},
         {",\"degraded\":\"no\"", false, false, false},
     };
@@ -379,19 +386,18 @@ static void the_summary_adds_up(void **state)
                               .m = 1,
                               .d = 2,
                               .parts_received = received,
-                              .part_count = 2,
-                              .bytes_moved = 77};
+                              .part_count = 2};
     char *text = muster_summary_json(summary, &end);
     json_t *object = json_loads(text, 0, NULL);
     assert_non_null(object);
     static const struct {
         const char *key;
         double value;
-    } rows[] = {{"steps", 100},          {"bytes_up", 30000},
-                {"bytes_down", 40000},   {"messages_up", 300},
-                {"bytes_moved", 77},     {"loss", 0.25},
-                {"wall_s", 2},           {"theta_norm", 3},
-                {"grad_err_max", 99e-7}, {"degraded_steps", 5}};
+    } rows[] = {
+        {"steps", 100},          {"bytes_up", 30000},  {"bytes_down", 40000},
+        {"messages_up", 300},    {"bytes_moved", 700}, {"stages_dropped", 100},
+        {"loss", 0.25},          {"wall_s", 2},        {"theta_norm", 3},
+        {"grad_err_max", 99e-7}, {"degraded_steps", 5}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_true(fabs(number_at(object, rows[i].key) - rows[i].value) <
                     1e-12);

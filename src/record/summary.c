@@ -35,6 +35,8 @@ struct muster_summary {
     uint64_t bytes_up;
     uint64_t bytes_down;
     uint64_t messages_up;
+    uint64_t bytes_moved;
+    uint64_t stages_dropped;
     double grad_err_max;
     uint64_t inexact_steps;
     uint64_t degraded_steps;
@@ -81,6 +83,8 @@ void muster_summary_step(muster_summary *summary, const muster_step_line *line)
     summary->bytes_up += line->bytes_up;
     summary->bytes_down += line->bytes_down;
     summary->messages_up += line->messages_up;
+    summary->bytes_moved += line->bytes_moved;
+    summary->stages_dropped += line->stages_dropped;
     summary->inexact_steps += line->inexact;
     summary->degraded_steps += line->degraded;
     if (line->grad_err > summary->grad_err_max) {
@@ -333,8 +337,7 @@ static int add_evaluations(json_t *object, const muster_summary_end *end)
 }
 
 /* Counts of bytes, of messages, and of stages that were dropped. */
-static int add_counts(json_t *object, const muster_summary *summary,
-                      const muster_summary_end *end)
+static int add_counts(json_t *object, const muster_summary *summary)
 {
     const struct {
         const char *key;
@@ -343,8 +346,8 @@ static int add_counts(json_t *object, const muster_summary *summary,
         {"bytes_up", summary->bytes_up},
         {"bytes_down", summary->bytes_down},
         {"messages_up", summary->messages_up},
-        {"bytes_moved", end->bytes_moved},
-        {"stages_dropped", end->stages_dropped},
+        {"bytes_moved", summary->bytes_moved},
+        {"stages_dropped", summary->stages_dropped},
     };
     int failed = 0;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
@@ -407,7 +410,7 @@ static json_t *summary_object(const muster_summary *summary,
     if (end->parts_received != NULL) {
         failed |= json_object_set_new(object, "parts_received", part_list(end));
     }
-    failed |= add_counts(object, summary, end);
+    failed |= add_counts(object, summary);
     failed |= add_exactness(object, summary, end);
     if (failed != 0) {
         json_decref(object);

@@ -70,8 +70,6 @@ typedef struct muster_summary_end {
     uint32_t n, s, m, d;
     const uint64_t *parts_received; // per part, how often it was used
     uint32_t part_count;
-    uint64_t bytes_moved;           // parts sent to workers
-    uint64_t stages_dropped;        // of codes in stages: for nothing
     const char *const *classes;     // per worker; NULL: from the straggle rate
     const double *slow_probability; // per worker, that it is slow; or NULL
     const double *behind_ms;        // per worker, how long after the median it

@@ -16,15 +16,18 @@
 #define LONG_NS         (MUSTER_NS_PER_S / 2)
 #define ANSWERS_MANY    16u // when they took MANY_NS together
 #define MANY_NS         (80 * MUSTER_NS_PER_MS)
+#define ANSWERS_FIRST   4u // for the first map, when they took FIRST_NS
+#define FIRST_NS        (20 * MUSTER_NS_PER_MS)
 #define WINDOW          32u
 #define MOVES_FIRST     3u
 #define GAIN_FIRST      1.07
-#define GAIN_LATER      1.20
+#define GAIN_LATER      1.10
 /* After the first moves a step may take this much longer than the shortest
  * where that leaves shards where they are. */
 #define SLACK_LATER 1.02
-/* Two sizes tell the fixed cost when they differ by this much. */
-#define SIZES_APART 1.2
+/* Two sizes tell the fixed cost when they differ by this much: nearer ones tell
+ * the noise of two measurements. */
+#define SIZES_APART 1.5
 
 typedef struct worker_times {
     int64_t window_ns[WINDOW]; // the newest answers
@@ -100,7 +103,10 @@ static bool is_enough(const muster_balance *balance)
             times->count >= ANSWERS_LONG && times->together_ns >= LONG_NS;
         bool are_many =
             times->count >= ANSWERS_MANY && times->together_ns >= MANY_NS;
-        if (!is_long && !are_many) {
+        // The first map is a rough one, and others follow.
+        bool are_some = balance->moves == 0 && times->count >= ANSWERS_FIRST &&
+                        times->together_ns >= FIRST_NS;
+        if (!is_long && !are_many && !are_some) {
             return false;
         }
     }

@@ -15,11 +15,12 @@
  *                The slowest takes as long as with the best whole sizes, after
  *                three maps at most 2 % more where fewer shards then move.
  *                A new map is wanted where the slowest worker would gain 7 %;
- *                after three maps where it would gain 20 %, by two
+ *                after three maps where it would gain 10 %, by two
  *                measurements one after the other.
  *   Measuring    The median of answers that took half a second together, or of
  *                at least 16 that took 80 ms: a batch of below 5 ms is timed
- *                with others. The first answer under a map is left out.
+ *                with others. For the first map four that took 20 ms will do.
+ *                The first answer under a map is left out.
  *   Determinism  A function of the calls.
  */
 #ifndef MUSTER_ROLE_BALANCE_H

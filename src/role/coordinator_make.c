@@ -5,6 +5,8 @@
  * parts, shards, then how long the states of shuffle and classes are; then the
  * map (4 bytes a worker), how often each shard came (8 bytes a shard), and
  * those states. The counters are the shards', which another code has too.
+ * Where parts are sized by measured speeds, each part's shards follow (4 bytes
+ * a part), so that a restart begins with the sizes it had.
  * Incarnations given out after the last save are not known any more: a restart
  * begins a new block of them, so that none is given out twice.
  * A plan that was being made ready is not: a restart asks for it again.
@@ -29,6 +31,7 @@ typedef struct saved_state {
     uint32_t plan, lives, workers, parts, shards;
     size_t shuffle_bytes, classes_bytes;
     const uint8_t *map, *received, *shuffle, *classes;
+    const uint8_t *sizes; // shards of each part; NULL: not saved
 } saved_state;
 
 static bool read_saved(const void *bytes, size_t size, saved_state *saved_out)
@@ -60,8 +63,12 @@ static bool read_saved(const void *bytes, size_t size, saved_state *saved_out)
     left -= 8 * (size_t)saved.shards;
     saved.shuffle = saved.received + 8 * (size_t)saved.shards;
     saved.classes = saved.shuffle + saved.shuffle_bytes;
+    size_t states = saved.shuffle_bytes + saved.classes_bytes;
+    if (left == states + 4 * (size_t)saved.parts) {
+        saved.sizes = saved.classes + saved.classes_bytes;
+    }
     *saved_out = saved;
-    return left == saved.shuffle_bytes + saved.classes_bytes;
+    return left == states || saved.sizes != NULL;
 }
 
 static bool append(muster_vec *bytes, uint64_t value, size_t width)
@@ -69,6 +76,16 @@ static bool append(muster_vec *bytes, uint64_t value, size_t width)
     uint8_t number[8];
     muster_bytes_put(number, value, width);
     return muster_vec_append(bytes, number, width);
+}
+
+static bool append_sizes(const muster_assignment *plan, muster_vec *bytes)
+{
+    bool ok = true;
+    for (uint32_t part = 0; ok && part < plan->info.parts; part++) {
+        ok = append(bytes,
+                    plan->first_shard[part + 1] - plan->first_shard[part], 4);
+    }
+    return ok;
 }
 
 static bool write_saved(const muster_coordinator *c, muster_vec *bytes)
@@ -101,7 +118,7 @@ static bool write_saved(const muster_coordinator *c, muster_vec *bytes)
         muster_bytes_put(head + 40, middle - before, 4);
         muster_bytes_put(head + 44, bytes->count - middle, 4);
     }
-    return ok;
+    return ok && (c->balance == NULL || append_sizes(plan, bytes));
 }
 
 static muster_status coordinator_save(const void *state, muster_vec *bytes_out)
@@ -260,6 +277,26 @@ static bool restore_counts(muster_coordinator *c, const saved_state *saved)
     return true;
 }
 
+/* The sizes that speeds had led to; false: they are none. */
+static bool restore_sizes(muster_coordinator *c, const saved_state *saved)
+{
+    uint32_t *first_shard = c->plan.first_shard;
+    if (c->balance == NULL || saved->sizes == NULL ||
+        saved->parts != c->plan.info.parts) {
+        return true;
+    }
+    uint64_t end = 0;
+    for (uint32_t part = 0; part < saved->parts; part++) {
+        uint64_t size = muster_bytes_get(saved->sizes + 4 * (size_t)part, 4);
+        end += size;
+        if (size == 0 || end > saved->shards) {
+            return false;
+        }
+        first_shard[part + 1] = (uint32_t)end;
+    }
+    return end == saved->shards;
+}
+
 /* The map and the counters as they were; false: not a map. */
 static bool restore(muster_coordinator *c, const saved_state *saved)
 {
@@ -273,7 +310,7 @@ static bool restore(muster_coordinator *c, const saved_state *saved)
         plan->slot_of[id] = (uint32_t)slot;
         plan->worker_of[slot] = id;
     }
-    if (!restore_counts(c, saved)) {
+    if (!restore_sizes(c, saved) || !restore_counts(c, saved)) {
         return false;
     }
     // States of another policy or code start afresh.

@@ -58,7 +58,7 @@ static muster_status go_on(muster_train_state *train, muster_error *error_out)
         muster_log(MUSTER_LOG_INFO, "going on from step %" PRIu64, step);
     }
     status = muster_run_folder_cut(train->folder, step, &counts, error_out);
-    train->earlier_s = muster_summary_step_s(train->tally.summary);
+    train->tally.earlier_s = muster_summary_step_s(train->tally.summary);
     return status;
 }
 
@@ -186,7 +186,7 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
     fill_lists(train, &last);
     bool known = tally->has_result;
     last.end = (muster_summary_end){
-        .wall_s = train->earlier_s +
+        .wall_s = tally->earlier_s +
                   (double)(train->last_step_ns - train->first_step_ns) * 1e-9,
         .loss = known ? tally->result_loss : (double)NAN,
         .test_loss = known ? tally->test_loss : (double)NAN,
@@ -201,8 +201,6 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .parts_received = tally->parts_received,
         .part_count =
             train->edges > 0 ? muster_edge_parts(train->in_force) : code->parts,
-        .bytes_moved = tally->bytes_moved,
-        .stages_dropped = tally->stages_dropped,
         .classes = last.names,
         .slow_probability = last.probabilities,
         .behind_ms = last.behind_ms,

@@ -193,18 +193,21 @@ static void a_rotation_turns_every_step(void **state)
 {
     (void)state;
     static const char *const codes[] = {"frc:s=2", "crc:s=2", "erasurehead:d=2",
-                                        "uncoded"};
+                                        "uncoded", "ignore:s=2"};
     static const char *const compute[] = {"10ms", "50ms"};
-    for (size_t i = 0; i < 8; i++) {
-        const char *const flags[] = {"--workers",    "12",       "--code",
-                                     codes[i / 2],   "--steps",  "60",
-                                     "--shuffle",    "rotate:1", "--compute",
-                                     compute[i % 2], NULL};
+    static const char *const workers[] = {"12", "36"};
+    for (size_t i = 0; i < 20; i++) {
+        const char *const flags[] = {"--workers", workers[i / 10],
+                                     "--code",    codes[i % 10 / 2],
+                                     "--steps",   "60",
+                                     "--shuffle", "rotate:1",
+                                     "--compute", compute[i % 2],
+                                     NULL};
         char *text = NULL;
         assert_int_equal(simulate(flags, &text), MUSTER_OK);
         json_t *result = json_loads(text, 0, NULL);
-        print_message("%s, %s: plan %.0f in the last of 60 steps\n",
-                      codes[i / 2], compute[i % 2],
+        print_message("%s, %s, %s: plan %.0f in the last of 60 steps\n",
+                      workers[i / 10], codes[i % 10 / 2], compute[i % 2],
                       number(code_at(result, 0), "plans"));
         assert_true(number(code_at(result, 0), "plans") >= 59);
         json_decref(result);

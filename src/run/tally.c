@@ -46,6 +46,8 @@ muster_step_line muster_tally_step_line(const muster_report *report)
         .bytes_up = report->as.end.bytes_up,
         .bytes_down = report->as.end.bytes_down,
         .messages_up = report->as.end.messages_up,
+        .bytes_moved = report->as.end.bytes_moved,
+        .stages_dropped = report->as.end.stages_dropped,
         .inexact = report->as.end.inexact,
         .degraded = report->as.end.degraded,
     };
@@ -80,8 +82,6 @@ static void count_step(muster_tally *tally, const muster_report *report)
     tally->loss = line.loss;
     tally->responders = line.responders;
     tally->stragglers = line.stragglers;
-    tally->bytes_moved += report->as.end.bytes_moved;
-    tally->stages_dropped += report->as.end.stages_dropped;
     tally->grad_err = line.grad_err;
     tally->degraded = report->as.end.degraded;
     tally->parts_received = report->as.end.parts_received;
@@ -120,8 +120,9 @@ static void count_evaluation(muster_tally *tally, const muster_report *report)
         *at = (muster_summary_evaluation){
             .step = report->step,
             .seconds =
+                tally->earlier_s +
                 (double)(report->as.evaluation.model_ns - tally->first_ns) *
-                1e-9,
+                    1e-9,
             .loss = report->as.evaluation.loss,
             .test_loss = report->as.evaluation.test_loss,
             .test_accuracy = report->as.evaluation.test_accuracy,

@@ -34,16 +34,15 @@ typedef struct muster_tally {
     uint64_t steps; // of this life
     double loss;    // of the last step
     uint32_t responders, stragglers;
-    uint64_t bytes_moved;
-    uint64_t stages_dropped;
     double grad_err; // of the last step
     bool degraded;   // the last step was not exact, though the code is
     const uint64_t *parts_received; // the role's, while that lives; or NULL
     const muster_classes *classes;  // likewise
     const uint32_t *first_shard;    // of each part; likewise
     muster_vec evaluations;         // muster_summary_evaluation; seconds from
-                                    // first_ns, when the first step began
-    int64_t first_ns;
+                                    // first_ns on, and those of earlier lives
+    int64_t first_ns;               // when the first step of this life began
+    double earlier_s;               // that the steps of earlier lives took
     bool has_result;
     double result_loss, theta_norm, test_loss, test_accuracy, test_auc;
 } muster_tally;

@@ -225,6 +225,23 @@ static void init_fails_cleanly_without_memory(void **state)
     assert_true(allowed > 2 && allowed < 20);
 }
 
+/* What earlier lives of a run took counts in the seconds of an evaluation. */
+static void seconds_are_those_of_all_lives(void **state)
+{
+    (void)state;
+    muster_tally tally;
+    assert_int_equal(muster_tally_init(2, &tally), MUSTER_OK);
+    tally.earlier_s = 7;
+    begin(&tally, 0);
+    muster_report report = {.kind = MUSTER_REPORT_EVALUATION, .step = 5};
+    report.as.evaluation.model_ns = STEP_NS + 5 * STEP_NS;
+    muster_tally_report(&tally, &report);
+    const muster_summary_evaluation *evaluation = tally.evaluations.data;
+    assert_int_equal(tally.evaluations.count, 1);
+    assert_true(fabs(evaluation->seconds - 7.5) < 1e-9);
+    muster_tally_fini(&tally);
+}
+
 int main(void)
 {
 #define TEST_WITH_CLASSES(test) \
@@ -236,6 +253,7 @@ int main(void)
         TEST_WITH_CLASSES(the_progress_line_names_the_slow_and_the_lost),
         cmocka_unit_test(before_the_first_step_nobody_is_slow),
         cmocka_unit_test(durations_read_like_clocks),
+        cmocka_unit_test(seconds_are_those_of_all_lives),
         cmocka_unit_test(init_fails_cleanly_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,6 @@ typedef struct muster_train_state {
     muster_delay_recorder *recorder; // NULL without --record-delays
     char *config_json;               // with a folder
     muster_blob *saved;    // the role's state in an earlier life, or NULL
-    double earlier_s;      // that the steps of earlier lives took
     int64_t first_step_ns; // when the first step began; 0: not yet
     int64_t last_step_ns;
     bool is_stopping; // a signal asked for the end

@@ -9,8 +9,8 @@
  *              that the worker's plan names (in stages: the stage's), over its
  *              speed; and then what cluster/slowness.h adds
  *   update     a quarter of a nanosecond per float and message
- *   others     a millisecond; of all shards together, a millisecond a part and
- *              a second at most
+ *   others     a millisecond; of all shards together, a quarter of one a part,
+ *              and a quarter of a second at most
  *
  * and messages pay latency_ns, with up to a tenth more by chance, and pass the
  * NICs of both machines, which all connections share, at bytes_per_s. The clock

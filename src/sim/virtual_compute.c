@@ -14,7 +14,10 @@
 /* Without data: what moving a part costs, whichever. */
 #define PART_BYTES   (1u << 20)
 #define SMALL_JOB_NS MUSTER_NS_PER_MS
-/* Of more parts each is smaller: all data is made ready in a second. */
+/* Copying PART_BYTES took .14 ms. Real steps in which 36 workers were each sent
+ * as much took .44 ms a worker, all of a step included. Of more parts than
+ * PARTS_TIMED each is smaller. */
+#define PART_NS       (MUSTER_NS_PER_MS / 4)
 #define PARTS_TIMED   1000u
 #define FLOATS_PER_NS 4.0
 
@@ -159,7 +162,7 @@ static int64_t duration_ns(muster_virtual *run, uint32_t host,
     if (is_of_a_shard(job)) {
         uint32_t parts =
             run->info.parts < PARTS_TIMED ? run->info.parts : PARTS_TIMED;
-        return SMALL_JOB_NS * parts / shards_of_run(run);
+        return PART_NS * parts / shards_of_run(run);
     }
     return SMALL_JOB_NS;
 }

@@ -51,6 +51,12 @@ run partition --data "$work/few.csv" --workers 3 --method equal-stratified --jso
 none="class 1 has 2 samples for 3 workers: no sample of it for worker 0"
 grep -qF "warning: $none" "$work/err" || fail "no warning: $(cat "$work/err")"
 [ "$(json "o['warning']")" = "$none" ] || fail "no warning in JSON"
+printf '%s\n' 1,0,0 2,1,0 3,0,0 4,1,0 5,1,1 6,0,2 > "$work/fewer.csv"
+run partition --data "$work/fewer.csv" --workers 2 --method class-sorted --json
+none="class 1 has 1 samples for 2 workers: no sample of it for worker 0; \
+class 2 has 1 samples for 2 workers: no sample of it for worker 0"
+[ "$(json "o['warning']")" = "$none" ] || fail "fewer: $(json "o['warning']")"
+run partition --data "$work/few.csv" --workers 3 --method equal-stratified --json
 grep -qF "sizes: 2 to 2 samples" "$work/err" || fail "no sizes: $(cat "$work/err")"
 
 # A class too large for all its similarities has its nearest neighbours; how

@@ -38,6 +38,7 @@ interrupted() {
 expect 0 train $job --local 2 --code uncoded --json --run "$work/plain"
 loss_0=$(value loss < "$work/out")
 norm_0=$(value theta_norm < "$work/out")
+moved_0=$(value bytes_moved < "$work/out")
 
 interrupted INT 130 "$work/int" --local 2 --code uncoded
 [ "$loss $norm" = "$loss_0 $norm_0" ] || fail "SIGINT: $loss $norm, not $loss_0 $norm_0"
@@ -49,6 +50,9 @@ for run in int kill; do
 done
 [ "$(sed -n '/parts_received/,/]/p' "$work/kill/summary.json" | grep -c "^ *$steps")" -eq 2 ] ||
     fail "parts_received is not that of $steps steps: $(cat "$work/kill/summary.json")"
+# Both lives have sent all shards.
+moved=$(value bytes_moved < "$work/kill/summary.json")
+[ "$moved" -eq $((2 * moved_0)) ] || fail "kill: $moved bytes moved, not twice $moved_0"
 interrupted KILL 137 "$work/coded" --local 4 --code frc --stragglers 1
 close "$loss" "$loss_0" 1e-5 && close "$norm" "$norm_0" 1e-5 ||
     fail "coded: $loss $norm, not $loss_0 $norm_0"
