@@ -143,6 +143,22 @@ MUSTER_API void muster_ps_prefetch_ahead(const muster_ps_worker *worker,
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_barrier(muster_ps_worker *worker);
 
+/* What was done before a barrier is, when it is passed, */
+typedef enum muster_ps_until {
+    MUSTER_PS_SEEN = 0,   // seen by all, as by muster_ps_barrier()
+    MUSTER_PS_STORED = 1, // applied by the owners; replicas may be older
+    MUSTER_PS_MET = 2, // on its way: calls that have returned OK are applied,
+                       // writes to replicas are synchronised as ever
+} muster_ps_until;
+
+/*
+ * muster_ps_barrier() that waits for less: every worker of every node calls it
+ * with the same `until`. Between two pieces of work MET costs the least. Errors
+ * as muster_ps_barrier(); MUSTER_ERR_INVALID also for another `until`.
+ */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_meet(muster_ps_worker *worker,
+                                                       muster_ps_until until);
+
 #ifdef __cplusplus
 }
 #endif

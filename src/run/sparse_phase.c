@@ -97,7 +97,7 @@ static muster_status share_sums(muster_task_thread *s)
          row + (size_t)2 * MUSTER_TASK_METRICS_MAX);
     muster_status status =
         muster_ps_set(s->worker, s->run->sums_table, &key, 1, row);
-    return status == MUSTER_OK ? muster_ps_barrier(s->worker) : status;
+    return status == MUSTER_OK ? muster_ps_meet(s->worker, s->until) : status;
 }
 
 /* Add what the threads of the nodes that met have found. */
@@ -174,7 +174,7 @@ static void end_worker(muster_task_run *run)
 static muster_status do_phase(muster_task_thread *s)
 {
     if (s->leave) {
-        return muster_ps_barrier(s->worker);
+        return muster_ps_meet(s->worker, s->until);
     }
     int64_t start = muster_clock_ns();
     muster_status status = do_parts(s);
@@ -298,6 +298,7 @@ static muster_status start_workers(muster_task_run *run,
         s->evaluate = pattern->evaluate;
         s->final = pattern->final;
         s->leave = pattern->leave;
+        s->until = pattern->until;
         s->epoch = pattern->epoch;
         s->status = MUSTER_OK;
         s->sums = (muster_task_sums){{0}};

@@ -58,7 +58,8 @@ typedef struct muster_task_thread {
     muster_ps_worker *worker;
     bool evaluate;
     bool final;
-    bool leave; // only wait for the others
+    bool leave;            // only wait for the others
+    muster_ps_until until; // what the barrier at the end of the phase waits for
     uint32_t epoch;
     muster_status status;
     muster_task_sums sums;

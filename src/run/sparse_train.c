@@ -41,8 +41,11 @@ static muster_status rest(muster_task_run *run, uint32_t epochs,
     }
     if (run->nodes > 1) {
         muster_task_sums none;
-        muster_task_thread pattern = {
-            .leave = true, .evaluate = true, .epoch = epochs};
+        // An epoch begins with equal rows everywhere.
+        muster_task_thread pattern = {.leave = true,
+                                      .evaluate = true,
+                                      .until = MUSTER_PS_SEEN,
+                                      .epoch = epochs};
         if (run->node == 0) {
             muster_task_admit(run, epochs);
         }
@@ -80,13 +83,24 @@ static void count_rows(muster_task_run *run, int which)
     (void)!muster_ps_count(run->ps, &run->results.counted[which]);
 }
 
+/* What the barrier after an epoch's work waits for. What is told of the last
+ * epoch, or ends the run, is of rows that have all updates. Between other
+ * epochs replicas may be as old as within one, and nobody waits for them. */
+static muster_ps_until work_until(const muster_task_run *run, uint32_t epoch)
+{
+    return epoch + 1 == run->epochs || run->watch.metric != NULL
+               ? MUSTER_PS_SEEN
+               : MUSTER_PS_MET;
+}
+
 /* Train one epoch, evaluate, write and tell. */
 static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
                                muster_error *error_out)
 {
     muster_task_sums work;
     muster_task_sums evaluation;
-    muster_task_thread pattern = {.epoch = epoch};
+    muster_task_thread pattern = {.epoch = epoch,
+                                  .until = work_until(run, epoch)};
     int64_t start = muster_clock_ns();
     count_rows(run, 0);
     muster_status status = muster_task_phase(run, &pattern, error_out, &work);
@@ -101,6 +115,7 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
     run->results.train_s += s;
     run->results.units += units;
     pattern.evaluate = true;
+    pattern.until = MUSTER_PS_STORED; // before rest() gathers the rows
     pattern.final = epoch + 1 == run->epochs;
     status = muster_task_phase(run, &pattern, error_out, &evaluation);
     if (status != MUSTER_OK) {
@@ -163,7 +178,8 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
     if (run->joins) {
         // The others stand between two epochs and wait for us as well.
         muster_task_sums none;
-        muster_task_thread pattern = {.leave = true, .evaluate = true};
+        muster_task_thread pattern = {
+            .leave = true, .evaluate = true, .until = MUSTER_PS_SEEN};
         status = muster_task_phase(run, &pattern, error_out, &none);
     } else if (run->next_epoch == 0) {
         // A run that ends in its first epoch can be resumed as well.
@@ -185,7 +201,8 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
     // The rows of a node go with it: all stay until node 0 has read them.
     if (status == MUSTER_OK && run->nodes > 1) {
         muster_task_sums none;
-        muster_task_thread pattern = {.leave = true, .evaluate = true};
+        muster_task_thread pattern = {
+            .leave = true, .evaluate = true, .until = MUSTER_PS_MET};
         status = muster_task_phase(run, &pattern, error_out, &none);
     }
     return status;

@@ -471,7 +471,7 @@ static void come_to_rest(history *h)
 }
 
 /* A barrier of all nodes; `hurting`: faults may happen meanwhile. */
-static void meet(history *h, bool hurting)
+static void meet_until(history *h, muster_ps_until until, bool hurting)
 {
     for (uint16_t i = 0; i < h->nodes; i++) {
         while (is_up(h, i) && !muster_ps_world_runs(h->world, i)) {
@@ -479,7 +479,7 @@ static void meet(history *h, bool hurting)
         }
         if (is_up(h, i)) {
             h->at[i].barriers++;
-            muster_ps_world_barrier(h->world, i);
+            muster_ps_world_barrier(h->world, i, until);
         }
         pass(h, (int64_t)below(h, 3 * MS));
         if (hurting && below(h, h->nodes) == 0) {
@@ -491,6 +491,16 @@ static void meet(history *h, bool hurting)
         MUST(h,
              !is_up(h, i) || process(h, i)->out.released == h->at[i].barriers);
     }
+}
+
+/* Barriers of which the last one refreshes all replicas. */
+static void meet(history *h, bool hurting)
+{
+    uint64_t kind = below(h, 4);
+    if (kind == MUSTER_PS_STORED || kind == MUSTER_PS_MET) {
+        meet_until(h, (muster_ps_until)kind, hurting);
+    }
+    meet_until(h, MUSTER_PS_SEEN, hurting);
 }
 
 /* The row at rest: one owner, which its home knows, and equal replicas. */

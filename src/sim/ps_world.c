@@ -443,11 +443,12 @@ void muster_ps_world_intend(muster_ps_world *world, uint16_t node,
                                        request, begins, &process->out));
 }
 
-void muster_ps_world_barrier(muster_ps_world *world, uint16_t node)
+void muster_ps_world_barrier(muster_ps_world *world, uint16_t node,
+                             muster_ps_until until)
 {
     muster_ps_process *process = muster_ps_world_process(world, node);
     finish_step(world, process,
-                muster_protocol_barrier(process->protocol, world->now_ns,
+                muster_protocol_barrier(process->protocol, world->now_ns, until,
                                         &process->out));
 }
 

@@ -112,7 +112,8 @@ void muster_ps_world_localize(muster_ps_world *world, uint16_t node,
 void muster_ps_world_intend(muster_ps_world *world, uint16_t node,
                             const muster_localize_request *request,
                             bool begins);
-void muster_ps_world_barrier(muster_ps_world *world, uint16_t node);
+void muster_ps_world_barrier(muster_ps_world *world, uint16_t node,
+                             muster_ps_until until);
 
 /* Let time pass: deliver messages in the order of their arrival, and tick. */
 void muster_ps_world_pass(muster_ps_world *world, int64_t for_ns);

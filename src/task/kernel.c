@@ -12,10 +12,6 @@
 
 #include "base/dot.h"
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-math-errno")
-#endif
-
 #define LANES   8u
 #define EPSILON 1e-8f
 #define ROWS    4u // that distances are taken of at once

@@ -40,21 +40,26 @@ void muster_barrier_worker_left(muster_ps *ps)
     uint32_t before = atomic_fetch_sub(&ps->shared.workers_alive, 1);
     MUSTER_ASSERT(before > 0);
     bool complete = pass_if_complete(ps);
+    muster_ps_until until = ps->barrier.until;
     (void)pthread_mutex_unlock(&ps->barrier.lock);
     if (complete) {
-        muster_mesh_enter_barrier(ps->mesh);
+        muster_mesh_enter_barrier(ps->mesh, until);
     }
 }
 
 /* Wait under barrier.lock, which is released for the mesh. */
-static muster_status wait_to_pass(muster_ps *ps)
+static muster_status wait_to_pass(muster_ps *ps, muster_ps_until until)
 {
     muster_worker_barrier *barrier = &ps->barrier;
     uint64_t before = barrier->passed;
+    if (barrier->waiting == 0 || until < barrier->until) {
+        barrier->until = until;
+    }
     barrier->waiting++;
     if (pass_if_complete(ps)) {
+        until = barrier->until;
         (void)pthread_mutex_unlock(&barrier->lock);
-        muster_mesh_enter_barrier(ps->mesh);
+        muster_mesh_enter_barrier(ps->mesh, until);
         (void)pthread_mutex_lock(&barrier->lock);
     }
     // A loss is for good: a worker that comes after it does not wait.
@@ -67,9 +72,19 @@ static muster_status wait_to_pass(muster_ps *ps)
 
 muster_status muster_ps_barrier(muster_ps_worker *worker)
 {
+    return muster_ps_meet(worker, MUSTER_PS_SEEN);
+}
+
+muster_status muster_ps_meet(muster_ps_worker *worker, muster_ps_until until)
+{
     if (worker == NULL || muster_worker_open_rows(worker) > 0) {
         return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
                                     "barrier while a row is open");
+    }
+    if (until != MUSTER_PS_SEEN && until != MUSTER_PS_STORED &&
+        until != MUSTER_PS_MET) {
+        return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                    "a barrier until %d", (int)until);
     }
     muster_ps *ps = worker->ps;
     muster_worker_flush_counts(worker);
@@ -78,7 +93,8 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
     // After a failure the waiting workers were sent on and may have ended.
     bool failed = ps->mesh != NULL && muster_mesh_has_failed(ps->mesh);
     int64_t start = muster_clock_ns();
-    muster_status status = failed ? MUSTER_ERR_PEER_LOST : wait_to_pass(ps);
+    muster_status status =
+        failed ? MUSTER_ERR_PEER_LOST : wait_to_pass(ps, until);
     (void)pthread_mutex_unlock(&ps->barrier.lock);
     muster_worker_set_waits(worker, NULL);
     atomic_fetch_add(&ps->shared.barrier_wait_ns,

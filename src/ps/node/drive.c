@@ -26,6 +26,7 @@
  *  5. A worker that waits, and so one that drives, holds no row in place: the
  *     protocol may wait for such a row (asserted in call.c).
  */
+#define _GNU_SOURCE
 #include "base/assert.h"
 #include "base/clock.h"
 #include "ps/node/localize_queue.h"
@@ -47,8 +48,8 @@
 /* ---- one round ----------------------------------------------------------- */
 
 /* Calls out of the inbox into driver.taken; true: the node's workers have
- * entered a barrier. */
-static bool empty_inbox(muster_mesh *mesh)
+ * entered a barrier, of the kind `until_out`. */
+static bool empty_inbox(muster_mesh *mesh, muster_ps_until *until_out)
 {
     (void)pthread_mutex_lock(&mesh->inbox_lock);
     muster_vec swap = mesh->inbox.requests;
@@ -56,6 +57,7 @@ static bool empty_inbox(muster_mesh *mesh)
     mesh->driver.taken = swap;
     bool barrier = mesh->inbox.barrier_entered;
     mesh->inbox.barrier_entered = false;
+    *until_out = mesh->inbox.until;
     (void)pthread_mutex_unlock(&mesh->inbox_lock);
     return barrier;
 }
@@ -71,7 +73,8 @@ static void publish_counters(muster_mesh *mesh)
 static void take_requests(muster_mesh *mesh)
 {
     muster_mesh_driver *driver = &mesh->driver;
-    bool barrier = empty_inbox(mesh);
+    muster_ps_until until;
+    bool barrier = empty_inbox(mesh, &until);
     driver->at_barrier = driver->at_barrier || barrier;
     publish_counters(mesh);
     muster_ps_call **taken = driver->taken.data;
@@ -89,9 +92,9 @@ static void take_requests(muster_mesh *mesh)
     if (barrier && driver->failed_node != 0) {
         muster_mesh_pass_barrier(mesh, MUSTER_ERR_PEER_LOST);
     } else if (barrier) {
-        muster_mesh_apply_step(mesh, muster_protocol_barrier(driver->protocol,
-                                                             muster_clock_ns(),
-                                                             &driver->out));
+        muster_mesh_apply_step(
+            mesh, muster_protocol_barrier(driver->protocol, muster_clock_ns(),
+                                          until, &driver->out));
     }
 }
 
@@ -414,6 +417,7 @@ static void leave(muster_mesh *mesh)
 void *muster_mesh_thread_run(void *argument)
 {
     muster_mesh *mesh = argument;
+    (void)pthread_setname_np(pthread_self(), "ps-network");
     (void)pthread_mutex_lock(&mesh->drive_lock);
     while (!atomic_load(&mesh->shared.stop)) {
         network_round(mesh);

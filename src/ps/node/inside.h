@@ -58,6 +58,7 @@ typedef struct muster_worker_barrier {
     pthread_mutex_t lock;
     pthread_cond_t changed; // passed, failed or cancelled
     uint32_t waiting;       // workers
+    muster_ps_until until;  // the most that one of them waits for
     uint64_t passed;        // barriers so far
     muster_status status;   // MUSTER_ERR_PEER_LOST: no barrier will be passed
     bool cancelled;

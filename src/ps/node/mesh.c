@@ -243,10 +243,11 @@ void muster_mesh_run_call(muster_mesh *mesh, muster_ps_call *call)
     wait_asleep(call);
 }
 
-void muster_mesh_enter_barrier(muster_mesh *mesh)
+void muster_mesh_enter_barrier(muster_mesh *mesh, muster_ps_until until)
 {
     (void)pthread_mutex_lock(&mesh->inbox_lock);
     mesh->inbox.barrier_entered = true;
+    mesh->inbox.until = until;
     (void)pthread_mutex_unlock(&mesh->inbox_lock);
     muster_mesh_wake(mesh);
 }

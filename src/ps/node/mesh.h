@@ -39,7 +39,7 @@ void muster_mesh_run_call(muster_mesh *mesh, muster_ps_call *call);
 
 /* All workers of the node wait at a barrier. ps->barrier.passed counts up and
  * its condition is signalled when the barrier is passed, or never can be. */
-void muster_mesh_enter_barrier(muster_mesh *mesh);
+void muster_mesh_enter_barrier(muster_mesh *mesh, muster_ps_until until);
 
 /* Has the mesh failed, so that every call ends with MUSTER_ERR_PEER_LOST? Set
  * before the barrier's condition is signalled. */

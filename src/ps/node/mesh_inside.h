@@ -70,6 +70,7 @@ typedef struct muster_mesh_inbox {
     muster_vec workers;          // muster_ps_worker *: their queues are read
     muster_vec orphaned_intents; // muster_intents *: of workers that ended
     bool barrier_entered;        // by all workers of this node
+    muster_ps_until until;       // of that barrier
 } muster_mesh_inbox;
 
 /* What every thread may read and write at any time. */

@@ -5,18 +5,22 @@
  * A node goes through these states:
  *
  *   NONE        -> FLUSHING    all workers of the node wait at the barrier
- *   FLUSHING    -> WAITING     no replica has a delta, no request is open:
- *                              BARRIER goes to the lead
+ *   FLUSHING    -> WAITING     no replica has a delta, no request is open (MET
+ *                              does not wait for that): BARRIER goes to the
+ *                              lead
  *   WAITING     -> DRAINING    the lead received BARRIER from all members and
  *                              sent RELEASE
  *   DRAINING    -> REFRESHING  answers that were requested before RELEASE, and
  *                              rows that arrive, have come: they may be old
  *   REFRESHING  -> NONE        all replicas have fetched their owners' rows
  *
- * Every node has flushed before it sends BARRIER. So a row that is fetched
- * after RELEASE contains all updates from before the barrier. The lead waits
- * for members only, and RELEASE names them, so that all nodes agree on them.
- * During a change of membership the barrier makes no progress.
+ * STORED and MET end with RELEASE: WAITING -> NONE. Deltas are sent at each of
+ * them; what MET leaves under way, the next one of another kind waits for.
+ *
+ * Every node has flushed before it sends BARRIER (not with MET). So a row that
+ * is fetched after RELEASE contains all updates from before the barrier. The
+ * lead waits for members only, and RELEASE names them, so that all nodes agree
+ * on them. During a change of membership the barrier makes no progress.
  */
 #include "base/assert.h"
 #include "ps/protocol/inside.h"
@@ -47,9 +51,11 @@ static bool has_deltas(const muster_protocol *node)
 }
 
 muster_status muster_protocol_barrier(muster_protocol *node, int64_t now_ns,
+                                      muster_ps_until until,
                                       muster_protocol_out *out)
 {
     MUSTER_ASSERT(node->barrier.state == MUSTER_BARRIER_NONE);
+    node->barrier.until = until;
     node->barrier.number++;
     node->barrier.state = MUSTER_BARRIER_FLUSHING;
     muster_protocol_begin(node, now_ns, out);
@@ -59,23 +65,35 @@ muster_status muster_protocol_barrier(muster_protocol *node, int64_t now_ns,
     return muster_protocol_end(node);
 }
 
+static void send_barrier(muster_protocol *node)
+{
+    muster_rowmsg here = {.kind = MUSTER_ROWMSG_BARRIER,
+                          .origin = node->opts.node,
+                          .request = node->barrier.number};
+    muster_membership_add_updates(node, &here);
+    node->barrier.state = MUSTER_BARRIER_WAITING;
+    muster_draft_control(node, 0, &here);
+}
+
+static void pass(muster_protocol *node)
+{
+    node->barrier.state = MUSTER_BARRIER_NONE;
+    node->step.out->released++;
+    node->step.out->met = node->barrier.members;
+}
+
 void muster_protocol_barrier_step(muster_protocol *node)
 {
     if (muster_protocol_paused(node)) {
         return;
     }
     if (node->barrier.state == MUSTER_BARRIER_FLUSHING &&
-        nothing_under_way(node)) {
-        if (has_deltas(node)) {
+        (node->barrier.until == MUSTER_PS_MET || nothing_under_way(node))) {
+        if (node->barrier.until != MUSTER_PS_MET && has_deltas(node)) {
             muster_sweep_all(node, false);
             return;
         }
-        muster_rowmsg here = {.kind = MUSTER_ROWMSG_BARRIER,
-                              .origin = node->opts.node,
-                              .request = node->barrier.number};
-        muster_membership_add_updates(node, &here);
-        node->barrier.state = MUSTER_BARRIER_WAITING;
-        muster_draft_control(node, 0, &here);
+        send_barrier(node);
     }
     // A replica that arrives may have left its owner before the others flushed.
     // It must be here to be refreshed.
@@ -86,9 +104,7 @@ void muster_protocol_barrier_step(muster_protocol *node)
     }
     if (node->barrier.state == MUSTER_BARRIER_REFRESHING &&
         nothing_under_way(node)) {
-        node->barrier.state = MUSTER_BARRIER_NONE;
-        node->step.out->released++;
-        node->step.out->met = node->barrier.members;
+        pass(node);
     }
 }
 
@@ -137,8 +153,12 @@ void muster_protocol_on_release(muster_protocol *node,
         node->counters.violations++;
         return;
     }
-    node->barrier.state = MUSTER_BARRIER_DRAINING;
     node->barrier.members = message->mask;
+    if (node->barrier.until == MUSTER_PS_SEEN) {
+        node->barrier.state = MUSTER_BARRIER_DRAINING;
+    } else {
+        pass(node);
+    }
 }
 
 void muster_protocol_barrier_resume(muster_protocol *node)

@@ -79,7 +79,8 @@ static void nodes_that_go_all_the_way_end_at_the_goal(void **state)
 {
     (void)state;
     assert_true(miss_of(MUSTER_PS_MERGE_DAMPED) < 0.01f);
-    assert_false(miss_of(MUSTER_PS_MERGE_SUM) < 1000);
+    bool near = miss_of(MUSTER_PS_MERGE_SUM) < 1000;
+    assert_false(near); // it may be no number
 }
 
 static void deltas_of_nodes_that_agree_count_whole(void **state)

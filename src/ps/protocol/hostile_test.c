@@ -141,9 +141,10 @@ static void no_node_reaches_a_barrier_for_another(void **state)
                                                   .request = 1}),
                              1);
         } else {
-            assert_int_equal(
-                muster_protocol_barrier(m->node[i], m->now_ns, &m->out[i]),
-                MUSTER_OK);
+            assert_int_equal(muster_protocol_barrier(m->node[i], m->now_ns,
+                                                     MUSTER_PS_SEEN,
+                                                     &m->out[i]),
+                             MUSTER_OK);
             collect(m, i);
         }
     }
@@ -151,7 +152,8 @@ static void no_node_reaches_a_barrier_for_another(void **state)
         deliver(m, false);
     }
     assert_int_equal(m->out[0].released, 0);
-    assert_int_equal(muster_protocol_barrier(m->node[1], m->now_ns, &m->out[1]),
+    assert_int_equal(muster_protocol_barrier(m->node[1], m->now_ns,
+                                             MUSTER_PS_SEEN, &m->out[1]),
                      MUSTER_OK);
     collect(m, 1);
     come_to_rest(m);

@@ -140,8 +140,9 @@ typedef enum muster_barrier_state {
 
 typedef struct muster_barriers {
     muster_barrier_state state;
-    uint64_t number;   // of the barrier that this node is at, or was last
-    uint64_t members;  // that met at the last barrier
+    muster_ps_until until; // of the barrier that this node is at
+    uint64_t number;       // of the barrier that this node is at, or was last
+    uint64_t members;      // that met at the last barrier
     uint32_t *arrived; // lead: barriers each node has reached beyond the last
 } muster_barriers;
 

@@ -52,7 +52,10 @@ static void apply_delta(const muster_ps_table *table, float *row,
                         const float *delta, float *sent)
 {
     if (table->damped && table->rule.kind == MUSTER_PS_ADAGRAD) {
-        muster_delta_apply_gradients(row, delta, sent, table->width);
+        muster_delta_apply_gradients(row, delta, table->width);
+        if (sent != row) {
+            memcpy(sent, row, table->floats * sizeof(float));
+        }
     } else {
         muster_delta_apply(row, delta, sent, table->floats);
     }

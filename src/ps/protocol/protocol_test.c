@@ -5,8 +5,8 @@
  * twice. Workers push, pull, localize and wait at barriers as the seed decides.
  * At rest: every row has exactly one owner, which its home knows; its value is
  * the number of pushes made, each of which was acknowledged once; every replica
- * equals its owner's row. A failing seed is printed; MUSTER_SEED=n runs it
- * alone.
+ * equals its owner's row. Barriers that do not wait for that are passed in the
+ * middle of the work. A failing seed is printed; MUSTER_SEED=n runs it alone.
  */
 #include "ps/protocol/protocol_test.h"
 
@@ -27,6 +27,8 @@ typedef struct world {
     uint64_t pushes[KEYS];
     asked *all;
     uint64_t barriers[NODES_MAX];
+    uint64_t stored; // rows looked at
+    uint64_t early;  // barriers passed with messages under way
 } world;
 
 static void build(world *w, uint64_t seed)
@@ -98,22 +100,85 @@ static void localize_some(mesh *m, uint16_t at)
     localize(m, at, &request);
 }
 
-static void meet(world *w)
+/* All nodes come to a barrier, which none passes before the last has come. */
+static void enter(world *w, muster_ps_until until)
 {
     mesh *m = &w->mesh;
     for (uint16_t i = 0; i < m->nodes; i++) {
+        for (uint16_t j = 0; j < m->nodes; j++) {
+            assert_int_equal(m->out[j].released, w->barriers[j]);
+        }
         assert_int_equal(
-            muster_protocol_barrier(m->node[i], m->now_ns, &m->out[i]),
+            muster_protocol_barrier(m->node[i], m->now_ns, until, &m->out[i]),
             MUSTER_OK);
         collect(m, i);
         for (int j = 0; j < 3; j++) {
             deliver(m, below(m, 8) == 0);
         }
     }
+}
+
+static void meet(world *w)
+{
+    mesh *m = &w->mesh;
+    enter(w, MUSTER_PS_SEEN);
     come_to_rest(m);
     for (uint16_t i = 0; i < m->nodes; i++) {
         assert_int_equal(m->out[i].released, ++w->barriers[i]);
     }
+}
+
+static bool all_passed(const world *w)
+{
+    bool all = true;
+    for (uint16_t i = 0; i < w->mesh.nodes; i++) {
+        all = all && w->mesh.out[i].released > w->barriers[i];
+    }
+    return all;
+}
+
+/* Every row that is not on its way lies at its owner with all pushes. */
+static void check_stored(world *w)
+{
+    mesh *m = &w->mesh;
+    for (const asked *a = w->all; a != NULL; a = a->next) {
+        assert_int_equal(a->ended, 1);
+    }
+    for (uint32_t key = 0; key < KEYS; key++) {
+        for (uint16_t i = 0; i < m->nodes; i++) {
+            uint64_t word = atomic_load(&m->tables[i]->words[key]);
+            float seen[WIDTH] = {0};
+            if (muster_word_state_of(word) == MUSTER_ROW_OWNED) {
+                assert_true(muster_ps_table_try(m->tables[i], MUSTER_ROWOP_PULL,
+                                                key, seen));
+                assert_int_equal((int)seen[0], w->pushes[key]);
+                w->stored++;
+            }
+        }
+    }
+}
+
+/* A barrier in the middle of the work: the nodes go on as soon as it lets them,
+ * whatever is still under way. */
+static void meet_shortly(world *w, muster_ps_until until)
+{
+    mesh *m = &w->mesh;
+    enter(w, until);
+    for (int rounds = 0; !all_passed(w); rounds++) {
+        assert_true(rounds < 20000);
+        if (m->flying > 0) {
+            deliver(m, false);
+        } else {
+            tick_all(m, 10000000);
+        }
+    }
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        assert_int_equal(m->out[i].released, ++w->barriers[i]);
+    }
+    if (until == MUSTER_PS_STORED) {
+        check_stored(w);
+    }
+    w->early += !at_rest(m);
 }
 
 static void check_row(world *w, uint32_t key)
@@ -187,26 +252,29 @@ static void live(world *w)
 static void every_push_counts_once_in_every_history(void **state)
 {
     (void)state;
-    const char *only = getenv("MUSTER_SEED");
-    uint64_t first = only == NULL ? 0 : strtoull(only, NULL, 10);
-    uint64_t last = only == NULL ? SEEDS : first + 1;
+    uint64_t first;
+    uint64_t last = seeds_to_run(SEEDS, &first);
     world *w = calloc(1, sizeof(*w));
     assert_non_null(w);
     uint64_t moved = 0;
     uint64_t copied = 0;
     uint64_t twice = 0;
+    uint64_t stored = 0;
+    uint64_t early = 0;
     for (uint64_t seed = first; seed < last; seed++) {
-        char note[64];
-        (void)snprintf(note, sizeof(note), "MUSTER_SEED=%llu",
-                       (unsigned long long)seed);
+        replay_begin("test_ps_protocol_protocol", seed);
         build(w, seed);
         live(w);
         come_to_rest(&w->mesh);
         meet(w);
         check_all(w);
         live(w);
+        meet_shortly(w, seed % 2 == 0 ? MUSTER_PS_STORED : MUSTER_PS_MET);
+        live(w);
         meet(w);
         check_all(w);
+        stored += w->stored;
+        early += w->early;
         for (uint16_t i = 0; i < w->mesh.nodes; i++) {
             muster_protocol_counters c = muster_protocol_count(w->mesh.node[i]);
             moved += c.relocations;
@@ -214,10 +282,12 @@ static void every_push_counts_once_in_every_history(void **state)
             twice += c.duplicates;
         }
         destroy(w);
+        replay_end();
     }
     // The histories did contain what the test is about.
-    assert_true(only != NULL ||
-                (moved > 10 * SEEDS && copied > SEEDS && twice > 10 * SEEDS));
+    assert_true(last - first < SEEDS ||
+                (moved > 10 * SEEDS && copied > SEEDS && twice > 10 * SEEDS &&
+                 stored > SEEDS && early > SEEDS / 4));
     free(w);
 }
 
@@ -272,7 +342,8 @@ static void hostile_messages_are_dropped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_push_counts_once_in_every_history),
+        cmocka_unit_test_teardown(every_push_counts_once_in_every_history,
+                                  tell_replay),
         cmocka_unit_test(hostile_messages_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

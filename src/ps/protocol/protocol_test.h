@@ -6,6 +6,7 @@
 #define MUSTER_PS_PROTOCOL_PROTOCOL_TEST_H
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,52 @@ typedef struct mesh {
     muster_protocol_send flight[FLIGHT_MAX];
     size_t flying;
 } mesh;
+
+/* The seed under way, and the program that runs it. NULL: none is. */
+static struct {
+    const char *program;
+    uint64_t seed;
+} replay;
+
+/* A teardown: after a seed that failed, how to run it alone. */
+static inline int tell_replay(void **state)
+{
+    (void)state;
+    if (replay.program != NULL) {
+        (void)fprintf(stderr, "replay: MUSTER_SEED=%llu build/dev/%s\n",
+                      (unsigned long long)replay.seed, replay.program);
+        replay.program = NULL;
+    }
+    return 0;
+}
+
+/* An assertion of the library has failed. */
+static inline void tell_replay_at_abort(int number)
+{
+    (void)number;
+    (void)tell_replay(NULL);
+}
+
+static inline void replay_begin(const char *program, uint64_t seed)
+{
+    replay.program = program;
+    replay.seed = seed;
+    (void)signal(SIGABRT, tell_replay_at_abort);
+}
+
+static inline void replay_end(void)
+{
+    replay.program = NULL;
+}
+
+/* Seeds from *first_out on: `count`, or the one that MUSTER_SEED names. Returns
+ * the end. */
+static inline uint64_t seeds_to_run(uint64_t count, uint64_t *first_out)
+{
+    const char *only = getenv("MUSTER_SEED");
+    *first_out = only == NULL ? 0 : strtoull(only, NULL, 10);
+    return only == NULL ? count : *first_out + 1;
+}
 
 static inline uint64_t below(mesh *m, uint64_t bound)
 {

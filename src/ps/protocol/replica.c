@@ -28,13 +28,30 @@ static uint32_t writes_used(const muster_replica *replica, uint64_t word)
     return left < replica->budget ? replica->budget - left : 0;
 }
 
-/* The slots of a replica that workers do not use. */
-static void take_slots(muster_slab *slab, muster_replica *replica)
+/* Are deltas sums of gradients, which need no measure of what others changed?
+ */
+static bool sums_gradients(const muster_ps_table *rows)
 {
-    replica->base_slot = muster_slab_take(slab);
-    replica->others_slot = muster_slab_take(slab);
+    return rows->damped && rows->rule.kind == MUSTER_PS_ADAGRAD;
+}
+
+/* The slots of a replica that workers do not use. */
+static void take_slots(muster_ps_table *rows, muster_replica *replica)
+{
+    bool measured = !sums_gradients(rows);
+    replica->base_slot = muster_slab_take(&rows->slab);
+    replica->others_slot =
+        measured ? muster_slab_take(&rows->slab) : MUSTER_SLAB_NONE;
     MUSTER_ASSERT(replica->base_slot != MUSTER_SLAB_NONE &&
-                  replica->others_slot != MUSTER_SLAB_NONE);
+                  (!measured || replica->others_slot != MUSTER_SLAB_NONE));
+}
+
+static void give_slots(muster_ps_table *rows, const muster_replica *replica)
+{
+    muster_slab_give(&rows->slab, replica->base_slot);
+    if (replica->others_slot != MUSTER_SLAB_NONE) {
+        muster_slab_give(&rows->slab, replica->others_slot);
+    }
 }
 
 /* Put a new replica at the end of the list. */
@@ -77,7 +94,7 @@ void muster_protocol_on_replica(muster_protocol *node,
             .used_ns = node->step.now_ns,
             .budget = muster_budget_first(node, message->table)};
         MUSTER_ASSERT(slot != MUSTER_SLAB_NONE);
-        take_slots(&rows->slab, &replica);
+        take_slots(rows, &replica);
         float *row = muster_slab_row(&rows->slab, slot);
         float *base = muster_slab_row(&rows->slab, replica.base_slot);
         memcpy(row, values + (size_t)i * rows->floats, bytes);
@@ -108,20 +125,30 @@ static muster_delta_shape shape_of(const muster_ps_table *rows)
     return (muster_delta_shape){.width = rows->width, .floats = rows->floats};
 }
 
-/* Make a delta that was taken what the owner of a damped row expects. */
-static void damp(const muster_protocol *node, const muster_replica *replica,
-                 float *row, float *delta)
+/* Take the delta of a replica whose row is latched. NULL: nobody wants it. */
+static void take_delta(const muster_protocol *node, muster_replica *replica,
+                       float *row, float *delta)
 {
-    const muster_ps_table *rows =
+    muster_ps_table *rows =
         node->opts.tables[muster_rowref_table(replica->ref)];
-    if (rows->rule.kind == MUSTER_PS_ADAGRAD) {
-        muster_delta_to_gradients(row, delta, rows->width);
+    float *base = muster_slab_row(&rows->slab, replica->base_slot);
+    if (sums_gradients(rows)) {
+        if (delta != NULL) {
+            muster_delta_take_gradients(row, base, delta, rows->width);
+        } else {
+            memcpy(base, row, rows->floats * sizeof(float));
+        }
         return;
     }
-    float share = muster_budget_damping(node, replica);
+    muster_delta_taken taken = muster_delta_take(
+        row, base, delta != NULL ? delta : base,
+        muster_slab_row(&rows->slab, replica->others_slot), shape_of(rows));
+    muster_budget_note_delta(node, replica, taken);
+    float share = rows->damped && delta != NULL
+                      ? muster_budget_damping(node, replica)
+                      : 1;
     if (share < 1) {
-        muster_delta_damp(row, muster_slab_row(&rows->slab, replica->base_slot),
-                          delta, rows->width, share);
+        muster_delta_damp(row, base, delta, rows->width, share);
     }
 }
 
@@ -156,21 +183,14 @@ static bool sync_one(muster_protocol *node, uint32_t index, bool all)
     bool latched = muster_latch_here(word, &seen);
     MUSTER_ASSERT(latched && muster_word_state_of(seen) == MUSTER_ROW_REPLICA);
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
-    float *base = muster_slab_row(&rows->slab, replica->base_slot);
     replica->counted_writes = writes_used(replica, seen); // exact: latched
     node->counters.sync_bytes += rows->floats * sizeof(float);
     replica->synced_writes = replica->unsent_writes + replica->counted_writes;
     if (replica->all_writes < 1u << 31) {
         replica->all_writes += replica->synced_writes;
     }
-    float *delta = muster_draft_reserve(node, to, &sync, key, index);
-    muster_delta_taken taken = muster_delta_take(
-        row, base, delta != NULL ? delta : base,
-        muster_slab_row(&rows->slab, replica->others_slot), shape_of(rows));
-    muster_budget_note_delta(node, replica, taken);
-    if (rows->damped && delta != NULL) {
-        damp(node, replica, row, delta);
-    }
+    take_delta(node, replica, row,
+               muster_draft_reserve(node, to, &sync, key, index));
     muster_latch_publish(word, seen & ~MUSTER_WORD_DIRTY);
     return true;
 }
@@ -180,10 +200,7 @@ static void unlist(muster_protocol *node, uint32_t index)
 {
     muster_replica *replicas = node->replicas.all.data;
     muster_replica *replica = &replicas[index];
-    muster_slab *slab =
-        &node->opts.tables[muster_rowref_table(replica->ref)]->slab;
-    muster_slab_give(slab, replica->base_slot);
-    muster_slab_give(slab, replica->others_slot);
+    give_slots(node->opts.tables[muster_rowref_table(replica->ref)], replica);
     MUSTER_ASSERT(node->replicas.syncing >= replica->syncing);
     node->replicas.syncing -= replica->syncing;
     count_bytes(node, replica, false);
@@ -358,6 +375,21 @@ static void prefetch_base(const muster_protocol *node,
     }
 }
 
+/* The owner's row has come to a replica whose row is latched. */
+static void merge_owner(muster_ps_table *rows, muster_replica *replica,
+                        float *row, const float *owner)
+{
+    float *base = muster_slab_row(&rows->slab, replica->base_slot);
+    if (sums_gradients(rows)) {
+        muster_delta_add_owner(row, base, owner, rows->floats);
+        return;
+    }
+    muster_delta_merged merged = muster_delta_merge(
+        row, base, muster_slab_row(&rows->slab, replica->others_slot), owner,
+        shape_of(rows));
+    muster_budget_note_merge(replica, merged);
+}
+
 void muster_protocol_on_synced(muster_protocol *node,
                                const muster_rowmsg *message)
 {
@@ -384,14 +416,9 @@ void muster_protocol_on_synced(muster_protocol *node,
         MUSTER_ASSERT(latched &&
                       muster_word_state_of(seen) == MUSTER_ROW_REPLICA);
         float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
-        float *base = muster_slab_row(&rows->slab, replica->base_slot);
-        const float *owner = values + (size_t)i * rows->floats;
-        muster_delta_merged merged = muster_delta_merge(
-            row, base, muster_slab_row(&rows->slab, replica->others_slot),
-            owner, shape_of(rows));
+        merge_owner(rows, replica, row, values + (size_t)i * rows->floats);
         uint32_t used = writes_used(replica, seen);
         replica->unsent_writes = used - replica->counted_writes;
-        muster_budget_note_merge(replica, merged);
         muster_budget_set(node, replica, used);
         muster_latch_publish(
             &rows->words[key],

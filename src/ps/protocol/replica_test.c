@@ -182,9 +182,9 @@ static void a_barrier_does_not_change_the_period(void **state)
     localize_one(m, 1, 0, true);
     int64_t wait = slow_down(m);
     for (uint16_t i = 0; i < m->nodes; i++) {
-        assert_int_equal(
-            muster_protocol_barrier(m->node[i], m->now_ns, &m->out[i]),
-            MUSTER_OK);
+        assert_int_equal(muster_protocol_barrier(m->node[i], m->now_ns,
+                                                 MUSTER_PS_SEEN, &m->out[i]),
+                         MUSTER_OK);
         collect(m, i);
     }
     come_to_rest(m);

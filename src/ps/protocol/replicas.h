@@ -17,7 +17,8 @@
 typedef struct muster_replica {
     muster_rowref ref;
     uint32_t base_slot;      // the owner's row plus all deltas sent since
-    uint32_t others_slot;    // what others had changed when that row came
+    uint32_t others_slot;    // what others had changed when that row came, or
+                             // NONE where nobody measures it
     bool syncing;            // SYNC sent, SYNCED not yet received
     bool asked;              // in the sweep's list
     bool unwanted;           // its intents have ended: drop it when clean

@@ -4,12 +4,9 @@
 #include "ps/store/delta.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "base/simd.h"
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-math-errno")
-#endif
 
 enum { LANES = sizeof(muster_f8) / sizeof(float) };
 
@@ -78,30 +75,41 @@ MUSTER_SIMD void muster_delta_damp(float *row, float *base, float *delta,
     }
 }
 
-MUSTER_SIMD void muster_delta_to_gradients(const float *restrict row,
-                                           float *restrict delta,
-                                           uint32_t width)
+/* What the step of a weight was divided by, if a gradient changed its sum of
+ * squares. Without branches, so that loops become vector code. */
+static inline float root_of(float squares, float sum)
 {
-    const float *sums = row + width;
-    const float *squares = delta + width;
+    bool changed = (squares > 0) & (sum > 0);
+    return sqrtf(changed ? sum : 1);
+}
+
+MUSTER_SIMD void muster_delta_take_gradients(const float *restrict row,
+                                             float *restrict base,
+                                             float *restrict delta,
+                                             uint32_t width)
+{
+    const float *restrict sums = row + width;
+    float *restrict base_sums = base + width;
+    float *restrict squares = delta + width;
     for (uint32_t i = 0; i < width; i++) {
-        float root = sqrtf(sums[i]);
-        delta[i] *= squares[i] > 0 && sums[i] > 0 ? root : 1;
+        float more = sums[i] - base_sums[i];
+        delta[i] = (row[i] - base[i]) * root_of(more, sums[i]);
+        squares[i] = more;
+        base[i] = row[i];
+        base_sums[i] = sums[i];
     }
 }
 
-MUSTER_SIMD void muster_delta_apply_gradients(float *row, const float *delta,
-                                              float *sent, uint32_t width)
+MUSTER_SIMD void muster_delta_apply_gradients(float *restrict row,
+                                              const float *restrict delta,
+                                              uint32_t width)
 {
+    float *restrict sums = row + width;
+    const float *restrict squares = delta + width;
     for (uint32_t i = 0; i < width; i++) {
-        float squares = delta[width + i];
-        float sum = row[width + i] + squares;
-        float root = sqrtf(sum);
-        float change = delta[i] / (squares > 0 && sum > 0 ? root : 1);
-        row[i] += change;
-        row[width + i] = sum;
-        sent[i] = row[i];
-        sent[width + i] = sum;
+        float sum = sums[i] + squares[i];
+        row[i] += delta[i] / root_of(squares[i], sum);
+        sums[i] = sum;
     }
 }
 
@@ -164,4 +172,15 @@ MUSTER_SIMD muster_delta_merged muster_delta_merge(float *restrict row,
         base[i] = owner[i];
     }
     return merged;
+}
+
+MUSTER_SIMD void muster_delta_add_owner(float *restrict row,
+                                        float *restrict base,
+                                        const float *restrict owner,
+                                        uint32_t floats)
+{
+    for (uint32_t i = 0; i < floats; i++) {
+        row[i] = owner[i] + (row[i] - base[i]);
+        base[i] = owner[i];
+    }
 }

@@ -40,17 +40,19 @@ void muster_delta_apply(float *row, const float *delta, float *sent,
                         uint32_t floats);
 
 /*
- * The same for rows of adagrad, weights and sums of squares, which several
- * nodes change at the same time. The steps of each shrink with the squares that
- * it knows of; the steps of all must shrink with the squares of all. So a
- * change of a weight is multiplied by the root of the sum that made it, which
- * makes it a sum of gradients, and at the owner it is divided by the root of
- * the sum of all squares. A weight whose sum did not change is left as it is:
- * no gradient changed it.
+ * Rows of adagrad, weights and as many sums of squares, which several nodes
+ * change at the same time. The steps of each shrink with the squares that it
+ * knows of; the steps of all must shrink with the squares of all. So what is
+ * taken of a weight is its change times the root of the sum that made it, which
+ * makes it a sum of gradients, and the owner divides it by the root of the sum
+ * of all squares. A weight whose sum did not change is left as it is: no
+ * gradient changed it. No two of the rows overlap.
  */
-void muster_delta_to_gradients(const float *row, float *delta, uint32_t width);
-void muster_delta_apply_gradients(float *row, const float *delta, float *sent,
-                                  uint32_t width);
+void muster_delta_take_gradients(const float *restrict row,
+                                 float *restrict base, float *restrict delta,
+                                 uint32_t width);
+void muster_delta_apply_gradients(float *restrict row,
+                                  const float *restrict delta, uint32_t width);
 
 typedef struct muster_delta_merged {
     float others_norm2; // squared norm of `others`
@@ -64,5 +66,8 @@ muster_delta_merged muster_delta_merge(float *restrict row,
                                        float *restrict others,
                                        const float *restrict owner,
                                        muster_delta_shape shape);
+/* The same where nobody asks what others changed. */
+void muster_delta_add_owner(float *restrict row, float *restrict base,
+                            const float *restrict owner, uint32_t floats);
 
 #endif // MUSTER_PS_STORE_DELTA_H

@@ -123,7 +123,7 @@ static void deltas_of_adagrad_are_sums_of_gradients(void **state)
     for (uint32_t width = 1; 2 * width <= FLOATS_MAX; width++) {
         float own[FLOATS_MAX] = {0};
         float row[FLOATS_MAX] = {0};
-        float sent[FLOATS_MAX];
+        float base[FLOATS_MAX] = {0};
         float gradient[FLOATS_MAX];
         fill(gradient, width, width);
         for (uint32_t i = 0; i < width; i++) {
@@ -135,15 +135,14 @@ static void deltas_of_adagrad_are_sums_of_gradients(void **state)
         own[width] = 0;
         row[width] = 5;
         float delta[FLOATS_MAX];
-        memcpy(delta, own, sizeof(delta)); // its base was 0
-        muster_delta_to_gradients(own, delta, width);
-        muster_delta_apply_gradients(row, delta, sent, width);
+        muster_delta_take_gradients(own, base, delta, width);
+        muster_delta_apply_gradients(row, delta, width);
+        assert_memory_equal(base, own, sizeof(float) * 2 * width);
         assert_true(row[0] == 7 && row[width] == 5);
         for (uint32_t i = 1; i < width; i++) {
             assert_near((double)row[i], (double)own[i] / 2);
             assert_near((double)row[width + i], 4 * (double)own[width + i]);
         }
-        assert_memory_equal(row, sent, sizeof(float) * 2 * width);
     }
 }
 
@@ -171,6 +170,11 @@ static void a_merge_keeps_the_delta_of_the_replica(void **state)
             }
             float before[FLOATS_MAX];
             memcpy(before, base, sizeof(before));
+            float row_too[FLOATS_MAX];
+            float base_too[FLOATS_MAX];
+            memcpy(row_too, row, sizeof(row));
+            memcpy(base_too, base, sizeof(base));
+            muster_delta_add_owner(row_too, base_too, owner, floats);
             muster_delta_merged merged = muster_delta_merge(
                 row, base, others, owner, (muster_delta_shape){width, floats});
             assert_near((double)merged.others_norm2, norm2);
@@ -180,6 +184,7 @@ static void a_merge_keeps_the_delta_of_the_replica(void **state)
             }
             for (uint32_t i = 0; i < floats; i++) {
                 assert_true(row[i] == wanted[i] && base[i] == owner[i]);
+                assert_true(row_too[i] == row[i] && base_too[i] == base[i]);
             }
         }
     }

@@ -9,10 +9,6 @@
 
 #include "base/simd.h"
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-math-errno")
-#endif
-
 uint32_t muster_row_optimizer_state_floats(uint32_t kind, uint32_t width)
 {
     switch (kind) {
