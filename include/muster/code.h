@@ -19,8 +19,7 @@
  *
  *   Promise      With at most `stragglers` workers missing, an exact code's
  *                decoded sum is the full gradient up to rounding. With more
- *                missing it is the least-squares best (with comm > 2: the best
- *                whose blocks leak little into each other), the call says
+ *                missing it is the least-squares best, the call says
  *                MUSTER_INEXACT, and the fit says how far off. Never silently
  *                wrong.
  *   Lifecycle    create; then any number of calls; then free.

@@ -17,7 +17,6 @@
 #include "base/suggest.h"
 #include "code/choose.h"
 #include "code/families/families.h"
-#include "code/leak.h"
 
 /* The fields of the first release: no caller has fewer. */
 #define OPTS_MIN (offsetof(muster_code_opts, seed) + sizeof(uint64_t))
@@ -282,10 +281,11 @@ size_t muster_code_decode_terms_max(const muster_code *code)
            code->info.gradient_blocks;
 }
 
-/* The square of the share that a step may lack to be made longer. With
- * MUSTER_CODE_LEAKY blocks most steps that are cut off lack more than half. */
+/* The square of the share that a step may lack to be made longer. With m > 2
+ * most steps that are cut off lack more than half. */
 #define LACKING_MAX       0.5
-#define LACKING_MIXED_MAX 0.87
+#define LACKING_SHORT_MAX 0.87
+#define SHORT_BLOCKS      3u
 
 /* The least-squares best is a projection: with a missing share r of the
  * gradient, the parts count 1 - r^2 times on average, and a step with it is as
@@ -296,14 +296,12 @@ static muster_status make_full_length(const muster_code *code,
                                       muster_code_query *query)
 {
     double share = muster_code_mean_share(code, query);
-    bool leaky = code->info.comm >= MUSTER_CODE_LEAKY;
-    // What leaks counts as lacking too, else a longer step would leak again.
-    double lacking =
-        leaky ? 1.0 - share : query->fit.residual * query->fit.residual;
+    double lacking = query->fit.residual * query->fit.residual;
+    bool is_short = code->info.comm >= SHORT_BLOCKS;
     // Let the parts count c times: ||c||^2 / k is this, and ||l c - 1||^2 / k
     // is square l^2 - 2 share l + 1.
     double square = lacking - 1.0 + 2.0 * share;
-    double allowed = fmax(lacking, leaky ? LACKING_MIXED_MAX : LACKING_MAX);
+    double allowed = fmax(lacking, is_short ? LACKING_SHORT_MAX : LACKING_MAX);
     double root = fmax(share * share - square * (1.0 - allowed), 0.0);
     double longer = fmin(1.0 / share, (share + sqrt(root)) / square);
     if (!(share > 0.0 && longer > 1.0)) {
@@ -336,10 +334,7 @@ muster_status muster_code_solve(const muster_code *code,
     if (query->fit.residual <= MUSTER_CODE_EXACT) {
         return MUSTER_OK;
     }
-    if (code->info.exact && code->info.comm >= MUSTER_CODE_LEAKY) {
-        status = muster_code_leak_less(code, query);
-    }
-    if (code->info.exact && status == MUSTER_OK) {
+    if (code->info.exact) {
         status = make_full_length(code, query);
     }
     return status == MUSTER_OK ? MUSTER_INEXACT : status;

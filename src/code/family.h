@@ -118,12 +118,6 @@ bool muster_code_fit_is_legal(const muster_code_fit *fit);
 MUSTER_CHECKED muster_status muster_code_measure(const muster_code *code,
                                                  muster_code_query *query);
 
-/* shares (gradient blocks squared): how often block v of a part counts in
- * output block u of what the query's terms give, on average over parts, at
- * (u, v). */
-void muster_code_shares(const muster_code *code, const muster_code_query *query,
-                        double *shares);
-
 /* How often a part counts in what the query's terms give, on average. */
 double muster_code_mean_share(const muster_code *code,
                               const muster_code_query *query);

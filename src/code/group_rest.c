@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "code/gaussian.h"
 #include "code/group_inside.h"
-#include "code/leak.h"
 
 muster_status muster_group_rest_add(muster_code *code)
 {
@@ -89,12 +88,7 @@ muster_status muster_group_rest_decode(const muster_group_state *state,
             responders[i] =
                 query->responders[first + i] - muster_group_end(state);
         }
-        // Leaks are taken away for all groups and the rest together.
-        sub.fit = (muster_code_fit)MUSTER_CODE_FIT_INIT;
-        sub.fit.condition = 1.0;
-        status = state->blocks >= MUSTER_CODE_LEAKY
-                     ? rest->ops->weights(rest, &sub)
-                     : muster_code_solve(rest, &sub);
+        status = muster_code_solve(rest, &sub);
     }
     if (status >= 0) {
         place_terms(&sub, state->blocks, query, first);

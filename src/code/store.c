@@ -215,26 +215,6 @@ muster_status muster_code_measure(const muster_code *code,
     return MUSTER_OK;
 }
 
-void muster_code_shares(const muster_code *code, const muster_code_query *query,
-                        double *shares)
-{
-    const muster_code_encode_term *all = code->terms.data;
-    uint32_t blocks = code->info.gradient_blocks;
-    memset(shares, 0, sizeof(double) * blocks * blocks);
-    for (size_t i = 0; i < query->term_count; i++) {
-        const muster_code_decode_term *decode = &query->terms[i];
-        double *row = shares + (size_t)decode->output_block * blocks;
-        muster_code_span span = code->term_spans[decode->worker];
-        for (uint32_t j = 0; j < span.count; j++) {
-            const muster_code_encode_term *term = &all[span.first + j];
-            if (term->message_block == decode->message_block) {
-                row[term->gradient_block] +=
-                    decode->weight * term->coef / code->info.parts;
-            }
-        }
-    }
-}
-
 double muster_code_mean_share(const muster_code *code,
                               const muster_code_query *query)
 {
