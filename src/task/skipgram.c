@@ -56,6 +56,7 @@ static void skipgram_free(void *task)
         muster_wordtest_fini(&g->test);
     }
     muster_mem_free(g->keep);
+    muster_mem_free(g->kept);
     muster_mem_free(g);
 }
 
@@ -110,7 +111,8 @@ static muster_status load(muster_skipgram *g, const muster_task_opts *opts,
     if (g->tested) {
         name_metrics(g);
     }
-    if (status == MUSTER_OK && fill_keep(g) != MUSTER_OK) {
+    if (status == MUSTER_OK && (fill_keep(g) != MUSTER_OK ||
+                                muster_skipgram_measure(g) != MUSTER_OK)) {
         status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                   "%s: out of memory", opts->data);
     }
@@ -390,9 +392,8 @@ static muster_status skipgram_work(void *task, muster_ps_worker *worker,
                                    muster_task_sums *sums)
 {
     const muster_skipgram *g = task;
-    uint64_t tokens = g->corpus.token_count;
-    uint64_t start = tokens * share->part / share->parts;
-    uint64_t end = tokens * (share->part + 1) / share->parts;
+    uint64_t start = muster_skipgram_part_at(g, share->part, share->parts);
+    uint64_t end = muster_skipgram_part_at(g, share->part + 1, share->parts);
     pass *p = muster_mem_array(1, sizeof(*p));
     if (p == NULL) {
         return MUSTER_ERR_NO_MEMORY;

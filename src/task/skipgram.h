@@ -31,6 +31,7 @@ typedef struct muster_skipgram {
     bool tested; // `test` is there
     char names[MUSTER_WORDFILES_MAX][MUSTER_WORDFILE_NAME + 16]; // of metrics
     uint32_t *keep;
+    uint64_t *kept; // skipgram_parts.c: sums of `keep` over the corpus
     uint32_t distribution;
     uint32_t epochs;
     double rate;
@@ -46,6 +47,15 @@ static inline uint32_t muster_skipgram_draw(uint64_t *state)
     *state ^= *state >> 27;
     return (uint32_t)((*state * 0x2545f4914f6cdd1dull) >> 32);
 }
+
+/* ---- parts of the corpus: skipgram_parts.c ------------------------------- */
+
+/* Set `kept`, for part_at. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status muster_skipgram_measure(muster_skipgram *g);
+/* The token where a part begins; part `parts` begins at the end. Parts keep
+ * equally many words on average, and none is before an earlier one. */
+uint64_t muster_skipgram_part_at(const muster_skipgram *g, uint32_t part,
+                                 uint32_t parts);
 
 /* ---- sentences, read ahead: skipgram_read.c ------------------------------ */
 
