@@ -153,8 +153,9 @@ typedef enum muster_ps_until {
 
 /*
  * muster_ps_barrier() that waits for less: every worker of every node calls it
- * with the same `until`. Between two pieces of work MET costs the least. Errors
- * as muster_ps_barrier(); MUSTER_ERR_INVALID also for another `until`.
+ * with the same `until`; but where some say STORED and some SEEN, the nodes of
+ * the latter see everything. Between two pieces of work MET costs the least.
+ * Errors as muster_ps_barrier(); MUSTER_ERR_INVALID also for another `until`.
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_meet(muster_ps_worker *worker,
                                                        muster_ps_until until);

@@ -147,18 +147,23 @@ muster_status muster_job_update_begin(coordinator *self)
 static double gradient_error(const coordinator *self)
 {
     const update_state *update = &self->update;
-    const muster_code_fit *fit = &self->base.job.decoding->fit;
+    const muster_decoding *decoding = self->base.job.decoding;
     double norm = sqrt(update->gradient_sq);
+    double missing = decoding->fit.residual;
     if (!(norm > 0)) {
-        return fit->residual;
+        return missing;
+    }
+    // With several blocks what is missing is a share of all that is mixed, and
+    // the loss is behind the gradient.
+    if (decoding->gradient_blocks > 1) {
+        missing *= hypot(1, (double)gradient_of(self)[self->model.dim] / norm);
     }
     double mass = 2 * muster_decoder_mass(update->decoder);
     double sums =
         MUSTER_JOB_DEVIATIONS *
         sqrt(muster_job_messages_squares(
             self->base.job.decoding, self->update.messages.data, update->tail));
-    return fit->residual + MUSTER_JOB_ROUNDING * (1 + mass / norm) +
-           sums / norm;
+    return missing + MUSTER_JOB_ROUNDING * (1 + mass / norm) + sums / norm;
 }
 
 /* Local steps: behind each message is how many samples its worker has. */

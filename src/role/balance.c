@@ -281,6 +281,11 @@ void muster_balance_adopted(muster_balance *balance)
     }
 }
 
+void muster_balance_resume(muster_balance *balance)
+{
+    balance->moves = MOVES_FIRST;
+}
+
 double muster_balance_speed(const muster_balance *balance, uint32_t worker)
 {
     double shard_ns = balance->times[worker].shard_ns;

@@ -49,6 +49,9 @@ void muster_balance_time(muster_balance *balance, uint32_t worker,
 bool muster_balance_next(muster_balance *balance, const uint32_t *first,
                          uint32_t *first_out);
 void muster_balance_adopted(muster_balance *balance);
+/* The sizes are those that an earlier life had measured: they are moved as
+ * after the first moves. */
+void muster_balance_resume(muster_balance *balance);
 
 /* Shards a second, without the fixed cost; 0: not known. */
 double muster_balance_speed(const muster_balance *balance, uint32_t worker);

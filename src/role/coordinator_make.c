@@ -294,6 +294,7 @@ static bool restore_sizes(muster_coordinator *c, const saved_state *saved)
         }
         first_shard[part + 1] = (uint32_t)end;
     }
+    muster_balance_resume(c->balance);
     return end == saved->shards;
 }
 

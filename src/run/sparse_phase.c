@@ -199,10 +199,25 @@ static void *run_worker(void *argument)
     return NULL;
 }
 
+uint64_t muster_task_node_units(const muster_task_run *run, uint32_t node)
+{
+    uint64_t sum = 0;
+    if (run->ops->part_units == NULL) {
+        return run->ops->units(run->task) / run->nodes + run->threads;
+    }
+    for (uint32_t i = 0; i < run->threads; i++) {
+        sum += run->ops->part_units(run->task, node * run->threads + i,
+                                    run->parts);
+    }
+    return sum;
+}
+
 static void tell(const muster_task_run *run, uint32_t epoch, int64_t since_ns)
 {
     double all = (double)run->ops->units(run->task);
-    double done = (double)atomic_load(&run->phase.done) * run->nodes;
+    double own = (double)muster_task_node_units(run, run->node);
+    double share = (double)atomic_load(&run->phase.done) / (own > 0 ? own : 1);
+    double done = all * (share < 1 ? share : 1); // more where others were lost
     double s = (double)(muster_clock_ns() - since_ns) / 1e9;
     double rate = done / (s > 0 ? s : 1);
     double left = all * run->epochs - all * epoch - done;

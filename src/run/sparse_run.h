@@ -150,6 +150,9 @@ MUSTER_CHECKED muster_status
 muster_task_phase(muster_task_run *run, const muster_task_thread *pattern,
                   muster_error *error_out, muster_task_sums *sums_out);
 
+/* The units of an epoch in a node's parts, or a few more: sparse_phase.c. */
+uint64_t muster_task_node_units(const muster_task_run *run, uint32_t node);
+
 /* sparse_survive.c: what the run does about lost nodes; for its muster_ps. */
 void muster_task_on_loss(muster_task_run *run);
 /* Start a process in the place of each local node that is lost. The thread

@@ -70,6 +70,16 @@ static uint64_t stalled_ms(void *context)
     return muster_stall_look(&run->stall, muster_clock_ns());
 }
 
+static uint64_t largest_share(const muster_task_run *run)
+{
+    uint64_t largest = 0;
+    for (uint32_t node = 0; node < run->nodes; node++) {
+        uint64_t units = muster_task_node_units(run, node);
+        largest = units > largest ? units : largest;
+    }
+    return largest;
+}
+
 /* Node 0: what it cost. A lost node told at its last barrier or heartbeat what
  * it had done. Since then it may have done its parts of one round: those of its
  * own threads, and as many for each node that was not there
@@ -77,7 +87,7 @@ static uint64_t stalled_ms(void *context)
 static void tell_cost(muster_task_run *run, const muster_membership_news *news)
 {
     uint32_t left = (uint32_t)__builtin_popcountll(news->members);
-    uint64_t share = run->ops->units(run->task) / run->nodes + run->threads;
+    uint64_t share = largest_share(run);
     MUSTER_ASSERT(left > 0); // this node is a member
     uint64_t shares = (run->nodes + left - 1) / left;
     uint64_t updates_max = news->updates + run->loss.lost * shares * share;

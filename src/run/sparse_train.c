@@ -115,7 +115,8 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
     run->results.train_s += s;
     run->results.units += units;
     pattern.evaluate = true;
-    pattern.until = MUSTER_PS_STORED; // before rest() gathers the rows
+    // Before rest() gathers rows: those of replicas are read here.
+    pattern.until = run->folder != NULL ? MUSTER_PS_SEEN : MUSTER_PS_STORED;
     pattern.final = epoch + 1 == run->epochs;
     status = muster_task_phase(run, &pattern, error_out, &evaluation);
     if (status != MUSTER_OK) {

@@ -189,6 +189,13 @@ static muster_status skipgram_tables(void *task, muster_ps *ps,
     return status == MUSTER_OK ? add_negatives(g, ps, error_out) : status;
 }
 
+static uint64_t skipgram_part_units(const void *task, uint32_t part,
+                                    uint32_t parts)
+{
+    return muster_skipgram_part_at(task, part + 1, parts) -
+           muster_skipgram_part_at(task, part, parts);
+}
+
 static uint64_t skipgram_units(const void *task)
 {
     const muster_skipgram *g = task;
@@ -443,6 +450,7 @@ const muster_task_ops muster_task_skipgram = {
     .free = skipgram_free,
     .tables = skipgram_tables,
     .units = skipgram_units,
+    .part_units = skipgram_part_units,
     .epochs = skipgram_epochs,
     .work = skipgram_work,
     .evaluate = muster_skipgram_evaluate,

@@ -87,7 +87,9 @@ typedef struct muster_task_ops {
     muster_status (*working_tables)(void *task, muster_ps *ps,
                                     muster_error *error_out);
     uint64_t (*units)(const void *task); // of an epoch
-    uint32_t (*epochs)(void);            // a good number when none is asked for
+    // Of one part of it, or a few more; NULL: parts are equal.
+    uint64_t (*part_units)(const void *task, uint32_t part, uint32_t parts);
+    uint32_t (*epochs)(void); // a good number when none is asked for
     /* The metric, the less the better, that ends the run before its last epoch
      * when it has not become better for *patience_out epochs; NULL, or no such
      * function: none does. Such a task has no use for `final`. */

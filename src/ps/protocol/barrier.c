@@ -1,6 +1,6 @@
 /*
- * barrier.c -- barriers: after one, the workers of all nodes see each other's
- * updates. Also: is a node at rest?
+ * barrier.c -- barriers: after one until SEEN, the workers of all nodes see
+ * each other's updates. Also: is a node at rest?
  *
  * A node goes through these states:
  *
@@ -15,7 +15,8 @@
  *   REFRESHING  -> NONE        all replicas have fetched their owners' rows
  *
  * STORED and MET end with RELEASE: WAITING -> NONE. Deltas are sent at each of
- * them; what MET leaves under way, the next one of another kind waits for.
+ * them, where no SYNC is under way; what MET leaves, the next one of another
+ * kind waits for.
  *
  * Every node has flushed before it sends BARRIER (not with MET). So a row that
  * is fetched after RELEASE contains all updates from before the barrier. The

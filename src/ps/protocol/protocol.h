@@ -210,8 +210,8 @@ MUSTER_CHECKED muster_status muster_protocol_tick(muster_protocol *node,
 int64_t muster_protocol_due_ns(const muster_protocol *node);
 
 /* All workers of this node wait at a barrier, of the same kind as those of all
- * other nodes; out->released goes up by one when it is passed. One barrier at a
- * time. */
+ * other nodes, or STORED and SEEN; out->released goes up by one when it is
+ * passed. One barrier at a time. */
 MUSTER_CHECKED muster_status muster_protocol_barrier(muster_protocol *node,
                                                      int64_t now_ns,
                                                      muster_ps_until until,

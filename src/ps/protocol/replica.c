@@ -7,7 +7,8 @@
  * deltas sent, and what was written meanwhile, row - base, is added to it. So
  * no write is lost or counted twice.
  *
- * A third slot keeps what other nodes changed when the owner's row last came:
+ * A third slot keeps what other nodes changed when the owner's row last came
+ * (not in damped tables of adagrad, which do not ask):
  * budget.c learns from it how often the replica may be written until it comes
  * again. When that budget is spent, operations go to the owner, as if the row
  * were not here, and the first of them requests the owner's row. So a replica

@@ -83,7 +83,7 @@ muster_status muster_ps_table_create(const muster_ps_table_opts *opts,
     table->words_base = muster_slab_map(
         (size_t)table->keys * sizeof(muster_word), &table->words_mapped);
     table->words = table->words_base;
-    // A replica has three slots (ps/protocol/replica.c).
+    // A replica has up to three slots (ps/protocol/replica.c).
     uint64_t slots = (uint64_t)table->keys * (share->nodes > 1 ? 3 : 1);
     uint32_t capacity =
         slots < MUSTER_SLAB_NONE ? (uint32_t)slots : MUSTER_SLAB_NONE - 1;
