@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define MUSTER_VERSION          "0.1.0"
-#define MUSTER_PROTOCOL_VERSION 2
+#define MUSTER_PROTOCOL_VERSION 3
 
 /* The library's MUSTER_VERSION, which may differ from the header's. */
 MUSTER_API const char *muster_version(void);

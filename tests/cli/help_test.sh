@@ -94,9 +94,9 @@ refuses 2 "'dance' is not a verb; see \`muster --help\`" dance
 refuses 2 "'' is not a verb; see \`muster --help\`" ""
 
 version=$(sed -n 's/^#define MUSTER_VERSION *"\(.*\)"/\1/p' "$MUSTER_SOURCE/include/muster/version.h")
-gives 0 "muster $version (protocol 2)" "" version
-gives 0 "muster $version (protocol 2)" "" --version
-gives 0 "{\"version\": \"$version\", \"protocol\": 2}" "" version --json
+gives 0 "muster $version (protocol 3)" "" version
+gives 0 "muster $version (protocol 3)" "" --version
+gives 0 "{\"version\": \"$version\", \"protocol\": 3}" "" version --json
 refuses 2 "version: unknown argument 'x'" version x
 "$MUSTER_BIN" version > /dev/full 2> "$work/err"
 [ $? -eq 1 ] || fail "a full stdout is not noticed"
