@@ -64,6 +64,25 @@ static void sizes_follow_the_speeds(void **state)
     muster_balance_free(balance);
 }
 
+/* Sizes that an earlier life had measured are not moved by four answers. */
+static void a_resumed_map_takes_more_answers(void **state)
+{
+    (void)state;
+    muster_balance *balance = NULL;
+    uint32_t first[WORKERS + 1], next[WORKERS + 1];
+    assert_int_equal(muster_balance_create(WORKERS, SHARDS, &balance),
+                     MUSTER_OK);
+    muster_balance_resume(balance);
+    even(first);
+    answer(balance, first, 0, 6);
+    assert_false(muster_balance_next(balance, first, next));
+    answer(balance, first, 6, 40); // a gain that is seen twice counts
+    assert_false(muster_balance_next(balance, first, next));
+    answer(balance, first, 6, 40);
+    assert_true(muster_balance_next(balance, first, next));
+    muster_balance_free(balance);
+}
+
 /* The first map is soon there; what corrects it is measured for longer. */
 static void the_second_map_takes_more_answers(void **state)
 {
@@ -182,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_follow_the_speeds),
+        cmocka_unit_test(a_resumed_map_takes_more_answers),
         cmocka_unit_test(the_second_map_takes_more_answers),
         cmocka_unit_test(a_fixed_cost_is_found_by_the_second_size),
         cmocka_unit_test(later_fewer_shards_move),
